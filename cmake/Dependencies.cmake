@@ -1,0 +1,18 @@
+# Every dependency is a Debian 12 package; scripts/packages.txt lists them.
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(SQLiteCpp REQUIRED)
+find_package(xgboost REQUIRED)
+# The default search finds an older LLVM first where two are installed.
+find_package(LLVM 19.1 REQUIRED CONFIG HINTS /usr/lib/llvm-19/cmake)
+llvm_map_components_to_libnames(TILEWRIGHT_LLVM_LIBS core support passes orcjit X86 NVPTX AMDGPU)
+if(TILEWRIGHT_TESTS)
+  find_package(GTest REQUIRED)
+endif()

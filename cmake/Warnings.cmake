@@ -1,0 +1,15 @@
+# Compiler flags that every target of the project gets.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-sign-compare)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports these falsely inside Abseil's and the standard library's inlined code.
+  add_compile_options(-Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict)
+endif()
+if(TILEWRIGHT_SANITIZE)
+  add_compile_options(-fsanitize=${TILEWRIGHT_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TILEWRIGHT_SANITIZE})
+endif()
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(LD_LLD NAMES ld.lld-19 ld.lld)
