@@ -1,5 +1,7 @@
 # Compiler flags that every target of the project gets.
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-sign-compare)
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-sign-compare
+  # Rows of lists are designated initialisers that name only what differs from the default.
+  -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports these falsely inside Abseil's and the standard library's inlined code.
   add_compile_options(-Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict)

@@ -1,0 +1,14 @@
+#include <vector>
+
+#include "schedule/variant.h"
+
+namespace tilewright {
+
+// The only list of variants: naive ones first within a family, the best last. Command line, tests
+// and docs iterate over it.
+absl::Span<const Variant> AllVariants() {
+  static const auto* const variants = new std::vector<Variant>{};
+  return *variants;
+}
+
+}  // namespace tilewright
