@@ -1,15 +1,17 @@
 // The layered diagram of a space definition: every legal schedule is one path from the root to the
 // end, one layer for each decision, and no path is illegal.
 //
-// The idea. Decide in order. What the rest of the definition can still ask about the past is the
-// state: the values of exactly those decisions, or combinations of them, that a later presence,
-// combination or constraint reads. Two histories with equal state have the same futures, so they
-// share a node. A constraint is evaluated as soon as the last thing it reads is known, which prunes
-// early; a decision leaves the state after its last reader, and a combination takes its inputs'
-// place. Afterwards equal sub-diagrams are merged from the end, which makes the diagram minimal,
-// and each node gets the number of its paths. (This is a reduced ordered multi-valued decision
-// diagram, compiled top down: Bergman, Cire, van Hoeve, Hooker, "Decision Diagrams for
-// Optimization", 2016, chapter 3.)
+// The idea. Decide in order. What one constraint (or one presence) can still ask about the past is
+// its state: the values of exactly those decisions, or combinations of them, that it has yet to
+// read. Two histories with equal state have the same futures, so they share a node; a combination
+// takes its inputs' place, and the constraint is evaluated as soon as the last thing it reads is
+// known. Each makes a diagram of its own in this way, which merging equal sub-diagrams from the end
+// makes minimal; the space is their intersection, one constraint after another in the order of the
+// definition, and each step's count is kept. Since every step is minimal again, constraints that
+// have nothing to do with each other do not multiply states. (Reduced ordered multi-valued decision
+// diagrams: Bergman, Cire, van Hoeve, Hooker, "Decision Diagrams for Optimization", 2016, chapters
+// 3 and 4; the intersection of pairs: Bryant, "Graph-Based Algorithms for Boolean Function
+// Manipulation", 1986, section 4.3.)
 //
 // Immutable; safe to share between threads.
 #ifndef TILEWRIGHT_SCHEDULE_DIAGRAM_H_
@@ -66,7 +68,9 @@ class Diagram {
                                          absl::Span<const std::vector<int64_t>> size_points,
                                          size_t max_keys);
 
-  absl::uint128 count() const { return root_count_; }
+  absl::uint128 count() const { return counts_.back(); }
+  // The number of schedules that the first n constraints leave, n = 0 ... all.
+  absl::Span<const absl::uint128> counts() const { return counts_; }
   // Precondition: count() > 0.
   Node root() const { return 0; }
   // Does the node's layer skip its decision? Then its one edge is value 0.
@@ -93,14 +97,8 @@ class Diagram {
     std::vector<absl::uint128> paths;
   };
   std::vector<Layer> layers_;  // one per decision, and the end
-  absl::uint128 root_count_ = 0;
+  std::vector<absl::uint128> counts_;
 };
-
-// The number of schedules that only the first `constraints` constraints leave, without building a
-// diagram.
-absl::uint128 CountWithConstraints(const ResolvedDefinition& resolved,
-                                   absl::Span<const std::vector<int64_t>> size_points,
-                                   int constraints);
 
 }  // namespace tilewright
 

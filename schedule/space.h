@@ -81,7 +81,8 @@ struct Combination {
 };
 
 // What a legal schedule fulfils. `holds` gets the numbers of `reads` (decisions or combinations, exactly those it needs) and
-// the workload's sizes. With ranged sizes it must hold at every size: `monotone_in` names the indices (numbers in
+// the workload's sizes; it may be asked about any numbers that presence allows, also those that other constraints refuse, and
+// from several threads at once. With ranged sizes it must hold at every size: `monotone_in` names the indices (numbers in
 // Workload::sizes()) in which it is monotone (both ends are evaluated), `breakpoints` adds sizes of them to evaluate at.
 struct Constraint {
   std::string name;  // "shared_memory"

@@ -261,8 +261,7 @@ std::vector<VariantSpace::ConstraintCount> DiagramSpace::CountsAfterEachConstrai
   const std::vector<Constraint>& constraints = resolved_.definition.constraints;
   std::vector<ConstraintCount> counts;
   for (size_t n = 0; n <= constraints.size(); ++n) {
-    counts.push_back({n == 0 ? "" : constraints[n - 1].name,
-                      CountWithConstraints(resolved_, size_points_, static_cast<int>(n))});
+    counts.push_back({n == 0 ? "" : constraints[n - 1].name, diagram_.counts()[n]});
   }
   return counts;
 }

@@ -408,7 +408,7 @@ TEST(VariantSpace, RefusesASpaceThatRemembersTooMuchAndCombinationsCureIt) {
       Diagram::Compile(*ResolvedDefinition::Make(WideDefinition(false)), {{}}, 10000);
   EXPECT_EQ(wide.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(wide.status().message()),
-              HasSubstr("more than 10000 states after decision 'd5'"));
+              HasSubstr("constraint 'sum' keeps more than 10000 states after decision 'd5'"));
   absl::StatusOr<Diagram> combined =
       Diagram::Compile(*ResolvedDefinition::Make(WideDefinition(true)), {{}}, 100);
   ASSERT_TRUE(combined.ok()) << combined.status();
