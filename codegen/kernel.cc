@@ -1,0 +1,214 @@
+#include "codegen/kernel.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace tilewright {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kBufferKind = "buffer";
+constexpr std::string_view kSizeKind = "size";
+constexpr std::string_view kIntegerKind = "integer";
+
+json ArgumentJson(const Argument& argument) {
+  switch (argument.kind) {
+    case Argument::Kind::kBuffer:
+      return {{"kind", kBufferKind}, {"number", argument.number}};
+    case Argument::Kind::kSize:
+      return {{"kind", kSizeKind}, {"number", argument.number}};
+    case Argument::Kind::kInteger:
+      return {{"kind", kIntegerKind}, {"value", argument.value}};
+  }
+  return {};
+}
+
+// Reads fields of one JSON object and remembers the first that is wrong, so that reading code needs
+// one check at its end.
+class FieldReader {
+ public:
+  FieldReader(const json& object, std::string path, absl::Status* status)
+      : object_(object), path_(std::move(path)), status_(status) {
+    if (!object_.is_object()) Fail("", "an object");
+  }
+
+  int64_t Integer(const char* name) {
+    const json* field = Get(name);
+    if (field == nullptr) return 0;
+    if (!field->is_number_integer()) return Fail(name, "an integer"), 0;
+    return field->get<int64_t>();
+  }
+  bool Boolean(const char* name) {
+    const json* field = Get(name);
+    if (field == nullptr) return false;
+    if (!field->is_boolean()) return Fail(name, "true or false"), false;
+    return field->get<bool>();
+  }
+  std::string Text(const char* name) {
+    const json* field = Get(name);
+    if (field == nullptr) return "";
+    if (!field->is_string()) return Fail(name, "a string"), "";
+    return field->get<std::string>();
+  }
+  const json& Array(const char* name) { return Child(name, &json::is_array, "an array"); }
+  const json& Object(const char* name) { return Child(name, &json::is_object, "an object"); }
+  void Fail(std::string_view name, std::string_view accepted) {
+    if (!status_->ok()) return;
+    *status_ = absl::InvalidArgumentError(
+        absl::StrCat("recipe: field ", path_, name.empty() ? "" : "/",
+                     absl::string_view(name.data(), name.size()), " must be ",
+                     absl::string_view(accepted.data(), accepted.size())));
+  }
+
+ private:
+  const json* Get(const char* name) {
+    if (!status_->ok()) return nullptr;
+    auto found = object_.find(name);
+    if (found == object_.end()) return Fail(name, "present"), nullptr;
+    return &*found;
+  }
+  const json& Child(const char* name, bool (json::*is)() const noexcept,
+                    std::string_view accepted) {
+    static const json* const kEmptyArray = new json(json::array());
+    static const json* const kEmptyObject = new json(json::object());
+    const json& empty = is == &json::is_array ? *kEmptyArray : *kEmptyObject;
+    const json* field = Get(name);
+    if (field == nullptr) return empty;
+    if (!(field->*is)()) return Fail(name, accepted), empty;
+    return *field;
+  }
+
+  const json& object_;
+  std::string path_;
+  absl::Status* status_;
+};
+
+Argument ReadArgument(const json& object, const std::string& path, absl::Status* status) {
+  FieldReader reader(object, path, status);
+  Argument argument;
+  const std::string kind = reader.Text("kind");
+  if (kind == kBufferKind || kind == kSizeKind) {
+    argument.kind = kind == kBufferKind ? Argument::Kind::kBuffer : Argument::Kind::kSize;
+    argument.number = static_cast<int>(reader.Integer("number"));
+    if (argument.number < 0) reader.Fail("number", "0 or more");
+  } else if (kind == kIntegerKind) {
+    argument.kind = Argument::Kind::kInteger;
+    argument.value = reader.Integer("value");
+  } else {
+    reader.Fail("kind", "buffer, size or integer");
+  }
+  return argument;
+}
+
+Launch ReadLaunch(const json& object, const std::string& path, absl::Status* status) {
+  FieldReader reader(object, path, status);
+  Launch launch;
+  launch.entry = reader.Text("entry");
+  launch.threads = static_cast<int>(reader.Integer("threads"));
+  if (launch.threads < 1) reader.Fail("threads", "1 or more");
+  int i = 0;
+  for (const json& argument : reader.Array("arguments")) {
+    launch.arguments.push_back(
+        ReadArgument(argument, absl::StrCat(path, "/arguments/", i++), status));
+  }
+  return launch;
+}
+
+Domain ReadDomain(const json& object, absl::Status* status) {
+  FieldReader reader(object, "domain", status);
+  Domain domain;
+  for (const json& size : reader.Array("sizes")) {
+    if (!size.is_array() || size.size() != 2 || !size[0].is_number_integer() ||
+        !size[1].is_number_integer()) {
+      reader.Fail("sizes", "pairs of integers, low and high");
+      continue;
+    }
+    domain.sizes.push_back({size[0].get<int64_t>(), size[1].get<int64_t>()});
+  }
+  for (const json& alignment : reader.Array("alignments")) {
+    if (!alignment.is_number_integer()) {
+      reader.Fail("alignments", "integers");
+      continue;
+    }
+    domain.alignments.push_back(alignment.get<int64_t>());
+  }
+  return domain;
+}
+
+}  // namespace
+
+std::string Kernel::RecipeJson() const {
+  json launch_list = json::array();
+  for (const Launch& launch : launches) {
+    json arguments = json::array();
+    for (const Argument& argument : launch.arguments) arguments.push_back(ArgumentJson(argument));
+    launch_list.push_back(
+        {{"entry", launch.entry}, {"threads", launch.threads}, {"arguments", arguments}});
+  }
+  json sizes = json::array();
+  for (const SizeRange& range : domain.sizes) sizes.push_back(json::array({range.low, range.high}));
+  json object_list = json::array();
+  for (const CodeObject& object : objects) object_list.push_back({{"format", object.format}});
+  json resource_map = json::object();
+  for (const auto& [name, value] : resources) resource_map[name] = value;
+  const json recipe = {
+      {"version", kRecipeVersion},
+      {"launches", launch_list},
+      {"workspace",
+       {{"bytes", workspace.bytes},
+        {"alignment", workspace.alignment},
+        {"zeroed", workspace.zeroed}}},
+      {"domain", {{"sizes", sizes}, {"alignments", domain.alignments}}},
+      {"digests", {{"ir", digests.ir}, {"assembly", digests.assembly}, {"binary", digests.binary}}},
+      {"objects", object_list},
+      {"resources", resource_map}};
+  return recipe.dump();
+}
+
+absl::StatusOr<Kernel> ParseRecipe(std::string_view text) {
+  const json recipe = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (recipe.is_discarded())
+    return absl::InvalidArgumentError("recipe: not JSON; one line of JSON is expected");
+  absl::Status status;
+  FieldReader reader(recipe, "recipe", &status);
+  const int64_t version = reader.Integer("version");
+  if (status.ok() && version != kRecipeVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("recipe: field version is ", version,
+                                                   "; this build reads version ", kRecipeVersion));
+  }
+  Kernel kernel;
+  int i = 0;
+  for (const json& launch : reader.Array("launches")) {
+    kernel.launches.push_back(ReadLaunch(launch, absl::StrCat("launches/", i++), &status));
+  }
+  FieldReader workspace(reader.Object("workspace"), "workspace", &status);
+  kernel.workspace.bytes = workspace.Integer("bytes");
+  kernel.workspace.alignment = static_cast<int>(workspace.Integer("alignment"));
+  kernel.workspace.zeroed = workspace.Boolean("zeroed");
+  if (kernel.workspace.bytes < 0) workspace.Fail("bytes", "0 or more");
+  kernel.domain = ReadDomain(reader.Object("domain"), &status);
+  FieldReader digests(reader.Object("digests"), "digests", &status);
+  kernel.digests.ir = digests.Text("ir");
+  kernel.digests.assembly = digests.Text("assembly");
+  kernel.digests.binary = digests.Text("binary");
+  i = 0;
+  for (const json& object : reader.Array("objects")) {
+    FieldReader object_reader(object, absl::StrCat("objects/", i++), &status);
+    kernel.objects.push_back({object_reader.Text("format"), ""});
+  }
+  for (const auto& [name, value] : reader.Object("resources").items()) {
+    if (!value.is_number_integer()) {
+      reader.Fail(absl::StrCat("resources/", name), "an integer");
+      continue;
+    }
+    kernel.resources.emplace_back(name, value.get<int64_t>());
+  }
+  if (!status.ok()) return status;
+  return kernel;
+}
+
+}  // namespace tilewright

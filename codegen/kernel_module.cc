@@ -1,0 +1,305 @@
+#include "codegen/kernel_module.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/convert.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DerivedTypes.h"
+#include "llvm/IR/MDBuilder.h"
+
+namespace tilewright {
+namespace {
+
+// The one triple of the host backend; a target's text says the rest.
+constexpr char kTriple[] = "x86_64-unknown-linux-gnu";
+constexpr char kDataLayout[] =
+    "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128";
+
+}  // namespace
+
+KernelModule::KernelModule(const Workload& workload, const Target& target)
+    : context_(std::make_unique<llvm::LLVMContext>()),
+      module_(std::make_unique<llvm::Module>("kernel", *context_)),
+      builder_(*context_),
+      workload_(workload),
+      target_(target) {
+  module_->setTargetTriple(kTriple);
+  module_->setDataLayout(kDataLayout);
+  // A product and a sum may become one fused instruction; nothing else of fast math is allowed.
+  llvm::FastMathFlags flags;
+  flags.setAllowContract(true);
+  builder_.setFastMathFlags(flags);
+}
+
+KernelModule::Entry KernelModule::BeginEntry(int threads) {
+  const int number = static_cast<int>(launches_.size());
+  llvm::Type* pointer = builder_.getPtrTy();
+  llvm::Type* i64 = builder_.getInt64Ty();
+  Launch launch;
+  launch.entry = absl::StrCat("tw_entry_", number);  // WriteKernel gives the final symbol
+  launch.threads = threads;
+  std::vector<llvm::Type*> body_types = {pointer, pointer, i64, i64};
+  std::vector<int> buffers(workload_.parameters().begin(), workload_.parameters().end());
+  buffers.insert(buffers.end(), workload_.outputs().begin(), workload_.outputs().end());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    launch.arguments.push_back({Argument::Kind::kBuffer, static_cast<int>(i), 0});
+    body_types.push_back(pointer);
+  }
+  for (size_t i = 0; i < workload_.sizes().size(); ++i) {
+    if (workload_.sizes()[i].fixed()) continue;
+    launch.arguments.push_back({Argument::Kind::kSize, static_cast<int>(i), 0});
+    body_types.push_back(i64);
+  }
+
+  // The body is a function of its own because only parameters can be declared noalias; the entry
+  // loads the table and calls it.
+  llvm::Type* i32 = builder_.getInt32Ty();
+  auto* stub = llvm::Function::Create(
+      llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer, i32, i32}, false),
+      llvm::Function::ExternalLinkage, launch.entry, *module_);
+  auto* body = llvm::Function::Create(
+      llvm::FunctionType::get(builder_.getVoidTy(), body_types, false),
+      llvm::Function::PrivateLinkage, absl::StrCat("body_", number), *module_);
+  body->addFnAttr(llvm::Attribute::NoInline);
+  builder_.SetInsertPoint(llvm::BasicBlock::Create(*context_, "entry", stub));
+  std::vector<llvm::Value*> values = {stub->getArg(0), stub->getArg(1),
+                                      builder_.CreateSExt(stub->getArg(2), i64),
+                                      builder_.CreateSExt(stub->getArg(3), i64)};
+  for (size_t i = 0; i < launch.arguments.size(); ++i) {
+    llvm::Value* slot = builder_.CreateConstInBoundsGEP1_64(i64, stub->getArg(0), i);
+    values.push_back(builder_.CreateAlignedLoad(body_types[values.size()], slot, llvm::Align(8)));
+  }
+  builder_.CreateCall(body, values);
+  builder_.CreateRetVoid();
+
+  Entry entry;
+  entry.function = body;
+  entry.args = body->getArg(0);
+  entry.workspace = body->getArg(1);
+  entry.thread = body->getArg(2);
+  entry.threads = body->getArg(3);
+  body->addParamAttr(1, llvm::Attribute::NoAlias);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const int parameter = static_cast<int>(4 + i);
+    llvm::Argument* buffer = body->getArg(parameter);
+    buffer->setName(absl::StrCat("buffer", i));
+    body->addParamAttr(parameter, llvm::Attribute::NoAlias);
+    body->addParamAttr(parameter, llvm::Attribute::NoCapture);
+    if (i < workload_.parameters().size()) body->addParamAttr(parameter, llvm::Attribute::ReadOnly);
+    entry.buffers.push_back(buffer);
+  }
+  int next = static_cast<int>(4 + buffers.size());
+  for (const SizeRange& size : workload_.sizes()) {
+    entry.sizes.push_back(size.fixed() ? Int(size.low)
+                                       : static_cast<llvm::Value*>(body->getArg(next++)));
+  }
+  builder_.SetInsertPoint(llvm::BasicBlock::Create(*context_, "entry", body));
+  launches_.push_back(std::move(launch));
+  entry_ = body;
+  return entry;
+}
+
+void KernelModule::EndEntry() {
+  builder_.CreateRetVoid();
+  builder_.ClearInsertionPoint();
+  entry_ = nullptr;
+}
+
+llvm::Function* KernelModule::BeginFunction(const std::string& name,
+                                            const std::vector<llvm::Type*>& parameters,
+                                            bool always_inline) {
+  saved_.push_back(builder_.saveIP());
+  auto* function =
+      llvm::Function::Create(llvm::FunctionType::get(builder_.getVoidTy(), parameters, false),
+                             llvm::Function::PrivateLinkage, name, *module_);
+  function->addFnAttr(always_inline ? llvm::Attribute::AlwaysInline : llvm::Attribute::NoInline);
+  builder_.SetInsertPoint(llvm::BasicBlock::Create(*context_, "entry", function));
+  return function;
+}
+
+void KernelModule::EndFunction() {
+  builder_.CreateRetVoid();
+  builder_.restoreIP(saved_.back());
+  saved_.pop_back();
+}
+
+llvm::Value* KernelModule::Int(int64_t value) {
+  return builder_.getInt64(static_cast<uint64_t>(value));
+}
+
+llvm::Type* KernelModule::Type(ElementType type, int lanes) {
+  llvm::Type* scalar = nullptr;
+  switch (type) {
+    case ElementType::kF64:
+      scalar = builder_.getDoubleTy();
+      break;
+    case ElementType::kF32:
+      scalar = builder_.getFloatTy();
+      break;
+    case ElementType::kF16:
+      scalar = builder_.getHalfTy();
+      break;
+    case ElementType::kBF16:
+      scalar = builder_.getBFloatTy();
+      break;
+    case ElementType::kE4M3:
+    case ElementType::kE5M2:
+    case ElementType::kI8:
+      scalar = builder_.getInt8Ty();
+      break;
+    case ElementType::kI32:
+      scalar = builder_.getInt32Ty();
+      break;
+  }
+  return lanes > 1 ? llvm::FixedVectorType::get(scalar, lanes) : scalar;
+}
+
+void KernelModule::For(llvm::Value* begin, llvm::Value* end, int64_t step, const std::string& name,
+                       const std::function<void(llvm::Value*)>& body, int unroll) {
+  auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
+  auto* last = llvm::dyn_cast<llvm::ConstantInt>(end);
+  if (first != nullptr && last != nullptr) {
+    if (first->getSExtValue() >= last->getSExtValue()) return;
+    if (first->getSExtValue() + step >= last->getSExtValue()) return body(begin);
+  }
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  auto* preheader = llvm::BasicBlock::Create(*context_, name + ".preheader", function);
+  auto* loop = llvm::BasicBlock::Create(*context_, name, function);
+  auto* exit = llvm::BasicBlock::Create(*context_, name + ".exit", function);
+  auto* after = llvm::BasicBlock::Create(*context_, name + ".after", function);
+  builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), preheader, after);
+  builder_.SetInsertPoint(preheader);
+  builder_.CreateBr(loop);
+  builder_.SetInsertPoint(loop);
+  llvm::PHINode* i = builder_.CreatePHI(builder_.getInt64Ty(), 2, name + ".i");
+  i->addIncoming(begin, preheader);
+  body(i);
+  llvm::Value* next = builder_.CreateNSWAdd(i, Int(step));
+  i->addIncoming(next, builder_.GetInsertBlock());
+  auto* branch = builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), loop, exit);
+  if (unroll != 0) {
+    llvm::Metadata* wish =
+        unroll == 1 ? llvm::MDNode::get(*context_,
+                                        llvm::MDString::get(*context_, "llvm.loop.unroll.disable"))
+                    : llvm::MDNode::get(*context_,
+                                        {llvm::MDString::get(*context_, "llvm.loop.unroll.count"),
+                                         llvm::ConstantAsMetadata::get(builder_.getInt32(unroll))});
+    llvm::MDNode* id = llvm::MDNode::getDistinct(*context_, {nullptr, wish});
+    id->replaceOperandWith(0, id);
+    branch->setMetadata(llvm::LLVMContext::MD_loop, id);
+  }
+  builder_.SetInsertPoint(exit);
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+}
+
+void KernelModule::If(llvm::Value* condition, const std::function<void()>& then,
+                      const std::function<void()>& otherwise) {
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) {
+    if (known->isOne())
+      then();
+    else if (otherwise != nullptr)
+      otherwise();
+    return;
+  }
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  auto* then_block = llvm::BasicBlock::Create(*context_, "then", function);
+  auto* else_block =
+      otherwise != nullptr ? llvm::BasicBlock::Create(*context_, "else", function) : nullptr;
+  auto* after = llvm::BasicBlock::Create(*context_, "endif", function);
+  builder_.CreateCondBr(condition, then_block, else_block != nullptr ? else_block : after);
+  builder_.SetInsertPoint(then_block);
+  then();
+  builder_.CreateBr(after);
+  if (else_block != nullptr) {
+    builder_.SetInsertPoint(else_block);
+    otherwise();
+    builder_.CreateBr(after);
+  }
+  builder_.SetInsertPoint(after);
+}
+
+llvm::Value* KernelModule::Min(llvm::Value* a, llvm::Value* b) {
+  return builder_.CreateSelect(builder_.CreateICmpSLT(a, b), a, b);
+}
+
+llvm::Value* KernelModule::Max(llvm::Value* a, llvm::Value* b) {
+  return builder_.CreateSelect(builder_.CreateICmpSGT(a, b), a, b);
+}
+
+llvm::Value* KernelModule::CeilDiv(llvm::Value* a, int64_t b) {
+  if (b == 1) return a;
+  return builder_.CreateUDiv(builder_.CreateNSWAdd(a, Int(b - 1)), Int(b));
+}
+
+llvm::AllocaInst* KernelModule::Local(llvm::Type* type, const std::string& name, int64_t count,
+                                      int alignment) {
+  llvm::BasicBlock& block = builder_.GetInsertBlock()->getParent()->getEntryBlock();
+  llvm::IRBuilder<> at_entry(&block, block.begin());
+  auto* slot = at_entry.CreateAlloca(type, count == 1 ? nullptr : Int(count), name);
+  slot->setAlignment(llvm::Align(alignment));
+  return slot;
+}
+
+llvm::Value* KernelModule::LoadElements(ElementType type, llvm::Value* base, llvm::Value* offset,
+                                        int lanes, ElementType as, llvm::Value* mask) {
+  llvm::Type* bits = StorageBits(*this, type, lanes);
+  llvm::Value* address = builder_.CreateGEP(StorageBits(*this, type, 1), base, offset);
+  const llvm::Align alignment(Info(type).bytes);
+  llvm::Value* stored;
+  if (mask == nullptr) {
+    stored = builder_.CreateAlignedLoad(bits, address, alignment);
+  } else if (lanes == 1) {
+    // A masked scalar is a branch: the address may be invalid.
+    llvm::Value* slot = Local(bits, "element", 1, Info(type).bytes);
+    builder_.CreateAlignedStore(llvm::Constant::getNullValue(bits), slot, alignment);
+    If(mask, [&] {
+      builder_.CreateAlignedStore(builder_.CreateAlignedLoad(bits, address, alignment), slot,
+                                  alignment);
+    });
+    stored = builder_.CreateAlignedLoad(bits, slot, alignment);
+  } else {
+    stored = builder_.CreateMaskedLoad(bits, address, alignment, mask,
+                                       llvm::Constant::getNullValue(bits));
+  }
+  return WidenElements(*this, type, stored, as);
+}
+
+void KernelModule::StoreElements(ElementType type, llvm::Value* value, llvm::Value* base,
+                                 llvm::Value* offset, int lanes, llvm::Value* mask) {
+  llvm::Value* stored = NarrowElements(*this, type, value);
+  llvm::Value* address = builder_.CreateGEP(StorageBits(*this, type, 1), base, offset);
+  const llvm::Align alignment(Info(type).bytes);
+  if (mask == nullptr) {
+    builder_.CreateAlignedStore(stored, address, alignment);
+  } else if (lanes == 1) {
+    If(mask, [&] { builder_.CreateAlignedStore(stored, address, alignment); });
+  } else {
+    builder_.CreateMaskedStore(stored, address, alignment, mask);
+  }
+}
+
+llvm::Value* KernelModule::LaneMask(llvm::Value* first, llvm::Value* end, int lanes) {
+  if (lanes == 1) return builder_.CreateICmpSLT(first, end);
+  // Compared as 32 bits, so that the mask has the lanes' own width: the number of lanes left, at
+  // most `lanes`.
+  llvm::Value* left = Min(builder_.CreateNSWSub(end, first), Int(lanes));
+  llvm::Value* narrow = builder_.CreateTrunc(left, builder_.getInt32Ty());
+  std::vector<uint32_t> numbers(lanes);
+  for (int i = 0; i < lanes; ++i) numbers[i] = i;
+  return builder_.CreateICmpSLT(llvm::ConstantDataVector::get(*context_, numbers),
+                                builder_.CreateVectorSplat(lanes, narrow));
+}
+
+llvm::Value* KernelModule::Iota(llvm::Value* first, int lanes) {
+  if (lanes == 1) return first;
+  std::vector<uint64_t> numbers(lanes);
+  for (int i = 0; i < lanes; ++i) numbers[i] = i;
+  return builder_.CreateAdd(builder_.CreateVectorSplat(lanes, first),
+                            llvm::ConstantDataVector::get(*context_, numbers));
+}
+
+}  // namespace tilewright
