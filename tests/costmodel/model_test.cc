@@ -159,7 +159,8 @@ TEST(ValidityModel, FailuresThatSayNothingDoNotTrainIt) {
   ASSERT_TRUE(model->Train(rows).ok());
   // All that is left is valid: the smoothed share.
   const double expected = (measured.size() + 1.0) / (measured.size() + 2.0);
-  for (double p : *model->Probability(FeaturesOf(rows))) EXPECT_EQ(p, expected);
+  const std::vector<double> probability = *model->Probability(FeaturesOf(rows));
+  for (double p : probability) EXPECT_EQ(p, expected);
   std::vector<TrainingRow> lost = {{{1, 2}, "g", std::nullopt, false}};
   EXPECT_EQ(model->Train(lost).code(), absl::StatusCode::kFailedPrecondition);
 }
