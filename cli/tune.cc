@@ -1,0 +1,209 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/task_flags.h"
+#include "cli/text_table.h"
+#include "cli/tune_report.h"
+#include "codegen/writer.h"
+#include "measure/local_worker.h"
+#include "schedule/variant.h"
+#include "search/coordinator.h"
+#include "search/log_sink.h"
+#include "search/tuner.h"
+
+namespace tilewright {
+namespace {
+
+struct TuneFlags {
+  TaskFlags tasks;
+  TuneOptions options;
+  std::string db = "tuning.db";
+  std::string time_limit;
+  std::string dump;
+  bool resume = false;
+  bool json = false;
+  bool dry_run = false;
+  bool no_finals = false;
+  bool no_starts = false;
+  bool no_log = false;
+};
+
+// Set by the first Ctrl-C: the search ends with the best so far. The second ends the program at once; the log is safe.
+std::atomic<bool> stop_requested{false};
+void HandleInterrupt(int) {
+  if (stop_requested.exchange(true)) _exit(130);
+}
+
+std::vector<std::string> EffortNames() {
+  std::vector<std::string> names;
+  for (const Effort& effort : AllEfforts()) names.push_back(effort.name);
+  return names;
+}
+
+std::vector<std::string> StrategyHelp() {
+  std::vector<std::string> lines;
+  for (const StrategyRow& row : AllStrategies()) lines.push_back(absl::StrCat(row.name, ": ", row.help));
+  return lines;
+}
+
+// --dry-run: what would be done.
+int DryRun(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Target& target) {
+  absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenReader(flags.db);
+  if (!log.ok() && !absl::IsNotFound(log.status())) return FailToOpen(log.status());
+  absl::StatusOr<const Effort*> effort = FindEffort(flags.options.effort);
+  if (!effort.ok()) return Fail(effort.status());
+  const int64_t trials = flags.options.trials > 0 ? flags.options.trials : (*effort)->trials;
+  TextTable table({"workload", "key", "known", ">schedules", ">trials"});
+  for (const TuneTask& task : tasks) {
+    absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space = ScheduleSpace::Make(task.workload, target, AllVariants());
+    if (!space.ok()) return Fail(space.status());
+    std::string known = "no";
+    if (log.ok()) {
+      const absl::StatusOr<BestAnswer> best =
+          (*log)->Best(task.workload.key(), TargetKey(target), task.regime.ToString(task.workload));
+      if (best.ok()) known = best->verdicts.empty() ? "unverified" : best->verdicts.size() > 1 ? "contested" : "verdict";
+    }
+    const absl::uint128 count = (*space)->space().Count();
+    table.Add({task.name.empty() ? task.source : task.name, task.workload.key().substr(0, 12), known,
+               FormatCount(static_cast<double>(count)), absl::StrCat(count < trials ? absl::Uint128Low64(count) : trials)});
+  }
+  std::printf("%s%zu workloads on %s; at most %s of device time (40 ms a trial)\n", table.ToString().c_str(), tasks.size(),
+              target.kind.c_str(), FormatSeconds(0.04 * trials * tasks.size()).c_str());
+  return kExitOk;
+}
+
+// Coordinator and local worker: what a lone `tune` needs around the tuner.
+struct Fleet {
+  std::unique_ptr<Coordinator> coordinator;
+  std::unique_ptr<LocalWorker> worker;
+  std::unique_ptr<TuningClient> client;
+};
+
+absl::StatusOr<Fleet> StartFleet(const TuneFlags& flags, std::unique_ptr<Database> writer) {
+  Fleet fleet;
+  absl::StatusOr<std::unique_ptr<LocalWorkerDirectory>> directory = LocalWorkerDirectory::Make();
+  if (!directory.ok()) return directory.status();
+  absl::StatusOr<std::unique_ptr<Coordinator>> coordinator =
+      Coordinator::Start({.listen = {(*directory)->address()}}, NewLogSink(std::move(writer)));
+  if (!coordinator.ok()) return coordinator.status();
+  fleet.coordinator = *std::move(coordinator);
+  absl::StatusOr<std::unique_ptr<LocalWorker>> worker = LocalWorker::Start(
+      {.address = (*directory)->address(), .cores = flags.tasks.cores, .dump_directory = flags.dump}, *std::move(directory));
+  if (!worker.ok()) return worker.status();
+  fleet.worker = *std::move(worker);
+  fleet.client = NewLocalTuningClient(fleet.coordinator.get());
+  return fleet;
+}
+
+int Tune(TuneFlags& flags) {
+  if (!flags.time_limit.empty() && (!absl::ParseDuration(flags.time_limit, &flags.options.time_limit) ||
+                                    flags.options.time_limit <= absl::ZeroDuration())) {
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat("--time-limit `", flags.time_limit, "` is not a time; 90s, 2m and 1h30m are")));
+  }
+  flags.options.run_finals = !flags.no_finals;
+  flags.options.use_starts = !flags.no_starts;
+  flags.options.use_log = !flags.no_log;
+  if (const auto strategy = ParseStrategy(flags.options.strategy); !strategy.ok()) return Fail(strategy.status());
+  if (const auto effort = FindEffort(flags.options.effort); !effort.ok()) return Fail(effort.status());
+  const absl::StatusOr<std::vector<TuneTask>> tasks = flags.tasks.Tasks();
+  if (!tasks.ok()) return Fail(tasks.status());
+  const absl::StatusOr<Target> target = flags.tasks.FindTarget();
+  if (!target.ok()) return Fail(target.status());
+  if (flags.dry_run) return DryRun(flags, *tasks, *target);
+  for (const TuneTask& task : *tasks) {  // refuse all before anything is begun
+    const auto space = ScheduleSpace::Make(task.workload, *target, AllVariants());
+    if (!space.ok()) return Fail(space.status());
+  }
+
+  absl::StatusOr<std::unique_ptr<Database>> writer = Database::OpenWriter(flags.db);
+  if (!writer.ok()) return FailToOpen(writer.status());
+  for (const TuneTask& task : *tasks) {
+    if (absl::Status status = RegisterTask(**writer, task, *target); !status.ok()) return Fail(status);
+  }
+  absl::StatusOr<std::unique_ptr<Database>> reader = Database::OpenReader(flags.db);
+  if (!reader.ok()) return FailToOpen(reader.status());
+  std::signal(SIGINT, HandleInterrupt);
+  absl::StatusOr<Fleet> fleet = StartFleet(flags, *std::move(writer));
+  if (!fleet.ok()) return Fail(fleet.status());
+
+  const absl::Time deadline = absl::Now() + flags.options.time_limit;
+  int exit_code = kExitOk;
+  std::vector<TuneReport> reports;
+  for (size_t i = 0; i < tasks->size() && !stop_requested; ++i) {
+    const TuneTask& task = (*tasks)[i];
+    std::optional<Id> resume;
+    if (flags.resume) {
+      absl::StatusOr<std::optional<Id>> unfinished = FindUnfinishedRun(**reader, task, *target);
+      if (!unfinished.ok()) return Fail(unfinished.status());
+      resume = *unfinished;
+    }
+    TuneOptions options = flags.options;
+    // What time is left is shared by the workloads that are left.
+    if (deadline != absl::InfiniteFuture()) options.time_limit = (deadline - absl::Now()) / static_cast<int>(tasks->size() - i);
+    const std::string title = task.name.empty() ? task.source : task.name;
+    ProgressLine line(title, static_cast<int>(i + 1), static_cast<int>(tasks->size()), !flags.json);
+    TunerContext context{.client = fleet->client.get(),
+                         .log = reader->get(),
+                         .target = *target,
+                         .toolchain = ToolchainId(*target),
+                         .variants = AllVariants(),
+                         .stop = &stop_requested,
+                         .progress = [&](const TuneProgress& progress) { line.Show(progress); }};
+    absl::StatusOr<TuneReport> report = TuneWorkload(context, task, options, resume);
+    line.Finish();
+    if (!report.ok()) {
+      exit_code = Fail(absl::Status(report.status().code(), absl::StrCat(title, ": ", report.status().message())));
+      continue;
+    }
+    if (report->verdict == std::nullopt && report->rows.empty()) exit_code = kExitFailed;
+    std::fputs(flags.json ? ReportJson(*report).c_str() : ReportText(*report, title, flags.db).c_str(), stdout);
+    std::fflush(stdout);
+    reports.push_back(*std::move(report));
+  }
+  fleet->coordinator->Drain();
+  return exit_code;
+}
+
+}  // namespace
+
+std::function<int()> AddTune(CLI::App* app) {
+  auto flags = std::make_shared<TuneFlags>();
+  flags->tasks.Add(app);
+  app->add_option("--db", flags->db, "the tuning log; created if there is none")->capture_default_str();
+  app->add_option("--strategy", flags->options.strategy, absl::StrCat("how to search; ", absl::StrJoin(StrategyHelp(), "; ")))
+      ->capture_default_str();
+  app->add_option("--model", flags->options.model, "the cost model: xgboost, bound or none")->capture_default_str();
+  app->add_option("--effort", flags->options.effort, absl::StrCat("how hard to try: ", absl::StrJoin(EffortNames(), ", ")))
+      ->capture_default_str();
+  app->add_option("--trials", flags->options.trials, "screening trials per workload; default: what the effort says")
+      ->check(CLI::Range(int64_t{1}, int64_t{100000000}));
+  app->add_option("--time-limit", flags->time_limit, "for all workloads, finals included: 90s, 2m, 1h30m");
+  app->add_option("--seed", flags->options.seed, "decides the order of proposals and the inputs")->capture_default_str();
+  app->add_option("--batch", flags->options.batch, "schedules proposed at a time")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app->add_option("--dump", flags->dump, "write schedule, IR and assembly of every candidate into this directory");
+  app->add_flag("--resume", flags->resume, "go on with the unfinished run of each workload, where there is one");
+  app->add_flag("--no-finals", flags->no_finals, "screen only: no verdict");
+  app->add_flag("--no-starts", flags->no_starts, "do not propose the default and known winners first");
+  app->add_flag("--no-log", flags->no_log, "let the model learn from this run alone");
+  app->add_flag("--dry-run", flags->dry_run, "show what would be tuned, and stop");
+  app->add_flag("--json", flags->json, "one JSON object per workload instead of tables");
+  return [flags] { return Tune(*flags); };
+}
+
+}  // namespace tilewright

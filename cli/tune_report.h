@@ -1,0 +1,36 @@
+// What a tune shows while it works and when it is done.
+#ifndef TILEWRIGHT_CLI_TUNE_REPORT_H_
+#define TILEWRIGHT_CLI_TUNE_REPORT_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "search/tuner.h"
+
+namespace tilewright {
+
+// One line on standard error: rewritten in place on a terminal, else a new line every five seconds.
+class ProgressLine {
+ public:
+  ProgressLine(std::string title, int number, int of, bool enabled);
+  void Show(const TuneProgress& progress);
+  // Leaves the last state on its line.
+  void Finish();
+
+ private:
+  std::string title_;
+  std::string prefix_;
+  bool enabled_;
+  bool terminal_;
+  bool shown_ = false;
+  absl::Time next_ = absl::InfinitePast();
+};
+
+// The final table, the verdict and the command that replays the winner.
+std::string ReportText(const TuneReport& report, const std::string& title, const std::string& db);
+// The same as one line of JSON.
+std::string ReportJson(const TuneReport& report);
+
+}  // namespace tilewright
+
+#endif  // TILEWRIGHT_CLI_TUNE_REPORT_H_

@@ -1,0 +1,70 @@
+#include "search/strategies.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "search/strategy.h"
+
+namespace tilewright {
+
+absl::Span<const StrategyRow> AllStrategies() {
+  static const auto* rows = new std::vector<StrategyRow>{
+      {"evolutionary",
+       "mutates and crosses the best measured schedules; the cost model picks among the offspring",
+       {{"initial", 16, "schedules measured before evolution starts, variants in equal shares"},
+        {"elite", 12, "best measured schedules that have offspring"},
+        {"pool", 768, "offspring and fresh samples the model chooses from, per batch"},
+        {"random_share", 0.15, "share of a batch drawn uniformly from the space"},
+        {"patience", 32, "results without improvement after which the random share grows"}},
+       NewEvolutionarySearch},
+      {"random", "draws uniformly from the space", {}, NewRandomSearch},
+  };
+  return *rows;
+}
+
+absl::StatusOr<StrategyChoice> ParseStrategy(std::string_view strategy_text) {
+  const absl::string_view text(strategy_text.data(), strategy_text.size());
+  absl::string_view name = text;
+  absl::string_view arguments;
+  if (const size_t brace = text.find('{'); brace != absl::string_view::npos) {
+    name = text.substr(0, brace);
+    arguments = text.substr(brace + 1);
+    if (!absl::ConsumeSuffix(&arguments, "}")) {
+      return absl::InvalidArgumentError(absl::StrCat("strategy `", text, "`: `}` is missing at the end"));
+    }
+  }
+  StrategyChoice choice{nullptr, {}};
+  std::vector<std::string> known;
+  for (const StrategyRow& row : AllStrategies()) {
+    known.push_back(row.name);
+    if (row.name == name) choice.row = &row;
+  }
+  if (choice.row == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown strategy `", name, "`; strategies are ", absl::StrJoin(known, ", ")));
+  }
+  for (const StrategyParameter& parameter : choice.row->parameters) {
+    choice.parameters[parameter.name] = parameter.default_value;
+  }
+  for (absl::string_view word : absl::StrSplit(arguments, absl::ByAnyChar(" ,"), absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> pair = absl::StrSplit(word, absl::MaxSplits('=', 1));
+    auto found = choice.parameters.find(std::string(pair.first));
+    double value = 0;
+    if (found == choice.parameters.end() || !absl::SimpleAtod(pair.second, &value) || value < 0) {
+      std::vector<std::string> accepted;
+      for (const StrategyParameter& p : choice.row->parameters) accepted.push_back(p.name);
+      return absl::InvalidArgumentError(
+          absl::StrCat("strategy ", name, ": `", word, "` is not one of its parameters with a number >= 0; it has ",
+                       accepted.empty() ? "none" : absl::StrJoin(accepted, ", ")));
+    }
+    found->second = value;
+  }
+  return choice;
+}
+
+}  // namespace tilewright

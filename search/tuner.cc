@@ -1,0 +1,589 @@
+#include "search/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "codegen/writer.h"
+#include "nlohmann/json.hpp"
+#include "search/log_sink.h"
+#include "search/model_surrogate.h"
+#include "search/search_state.h"
+#include "search/starts.h"
+
+namespace tilewright {
+namespace {
+
+// So many failures of one kind in a row without a success, the default's among them, mean that the workload itself is in trouble.
+constexpr int kPauseAfter = 20;
+
+// What the learning side needs of a committed trial, from the wire or from the log.
+struct TrialFacts {
+  std::string schedule;
+  std::optional<double> seconds;
+  std::optional<double> anchor_seconds;
+  std::string failure_kind;
+  std::string failure_text;
+  std::string session;
+  std::string ir_digest;
+  std::string binary_digest;
+};
+
+TrialFacts FactsOf(const v1::TrialResult& trial) {
+  TrialFacts facts{.schedule = trial.schedule(),
+                   .session = trial.session_id(),
+                   .ir_digest = trial.facts().ir_digest(),
+                   .binary_digest = trial.facts().binary_digest()};
+  if (trial.has_failure()) {
+    facts.failure_kind = trial.failure().kind();
+    facts.failure_text = trial.failure().text();
+  } else {
+    facts.seconds = trial.seconds();
+    if (trial.anchor_seconds() > 0) facts.anchor_seconds = trial.anchor_seconds();
+  }
+  return facts;
+}
+
+TrialFacts FactsOf(const TrialRow& trial) {
+  TrialFacts facts{.schedule = trial.schedule,
+                   .seconds = trial.seconds,
+                   .anchor_seconds = trial.anchor_seconds,
+                   .session = trial.session ? BytesFromId(*trial.session) : "",
+                   .ir_digest = trial.ir_digest,
+                   .binary_digest = trial.binary_digest};
+  if (trial.failure) {
+    facts.failure_kind = trial.failure->kind;
+    facts.failure_text = trial.failure->message;
+  }
+  return facts;
+}
+
+// One run of one workload.
+class Tuner {
+ public:
+  Tuner(const TunerContext& context, const TuneTask& task, TuneOptions options)
+      : context_(context), task_(task), options_(std::move(options)), started_(absl::Now()) {}
+
+  absl::StatusOr<TuneReport> Run(const std::optional<Id>& resume) {
+    absl::Status status = resume ? Resume(*resume) : Begin();
+    if (!status.ok()) return status;
+    status = Screen();
+    if (status.ok() && options_.run_finals && !Stopped()) status = HoldFinals();
+    const bool interrupted = Stopped();
+    const std::string state = !status.ok() ? "failed" : interrupted ? "interrupted" : "finished";
+    const absl::Status ended = context_.client->EndRun(spec_.run_id(), paused_ ? "paused" : state);
+    if (!status.ok()) return status;
+    if (!ended.ok()) return ended;
+    return MakeReport(interrupted);
+  }
+
+ private:
+  bool Stopped() const { return context_.stop != nullptr && context_.stop->load(); }
+
+  // ---- beginning ---------------------------------------------------------------------------------------------
+
+  absl::Status MakeSpace() {
+    absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space =
+        ScheduleSpace::Make(task_.workload, context_.target, context_.variants);
+    if (!space.ok()) return space.status();
+    space_ = *std::move(space);
+    absl::StatusOr<const Effort*> effort = FindEffort(options_.effort);
+    if (!effort.ok()) return effort.status();
+    effort_ = *effort;
+    trial_limit_ = options_.trials > 0 ? options_.trials : effort_->trials;
+    absl::StatusOr<SearchStart> start =
+        FindSearchStart(context_.log, *space_, TargetKey(context_.target), task_.regime.ToString(task_.workload));
+    if (!start.ok()) return start.status();
+    start_ = *std::move(start);
+    warnings_ = start_.warnings;
+    return absl::OkStatus();
+  }
+
+  absl::Status Begin() {
+    if (absl::Status made = MakeSpace(); !made.ok()) return made;
+    absl::StatusOr<int64_t> row = context_.log->HighestTrialRow();
+    if (!row.ok()) return row.status();
+    record_.id = Id::Random();
+    record_.job = context_.job;
+    record_.target_key = TargetKey(context_.target);
+    record_.regime = task_.regime.ToString(task_.workload);
+    record_.seed = options_.seed;
+    record_.options_json = options_.ToJson();
+    record_.toolchain = context_.toolchain;
+    record_.highest_trial_row = *row;
+    RunWorkload workload{.workload_key = task_.workload.key(),
+                         .weight = task_.weight,
+                         .anchor_schedule = start_.anchor.ToString()};
+    if (options_.use_starts) {
+      for (const Schedule& schedule : start_.starts) workload.starts.push_back(schedule.ToString());
+    }
+    record_.workloads = {workload};
+    record_.started_unix_ns = absl::GetCurrentTimeNanos();
+    if (absl::Status made = MakeSearch(); !made.ok()) return made;
+    return StartRun();
+  }
+
+  absl::Status Resume(const Id& id) {
+    absl::StatusOr<ResumeState> state = context_.log->LoadResumeState(id);
+    if (!state.ok()) return state.status();
+    record_ = state->run;
+    if (record_.toolchain != context_.toolchain) {
+      return absl::FailedPreconditionError(absl::StrCat("run ", id.ToHex(), " was made with `", record_.toolchain,
+                                                        "` and cannot go on with `", context_.toolchain,
+                                                        "`; start a new run, which begins from what this one measured"));
+    }
+    absl::StatusOr<TuneOptions> stored = TuneOptions::FromJson(record_.options_json);
+    if (!stored.ok()) return stored.status();
+    // The budget is the caller's, what decides the order of proposals is the run's.
+    stored->time_limit = options_.time_limit;
+    if (options_.trials > 0) stored->trials = options_.trials;
+    stored->seed = record_.seed;
+    options_ = *std::move(stored);
+    if (absl::Status made = MakeSpace(); !made.ok()) return made;
+    if (absl::Status made = MakeSearch(); !made.ok()) return made;
+    std::set<std::string> committed;
+    for (const TrialRow& trial : state->trials) {
+      if (absl::Status status = CommitResult(FactsOf(trial)); !status.ok()) return status;
+      committed.insert(trial.schedule);
+    }
+    std::vector<std::string> open;
+    for (const ProposalRow& proposal : state->proposals) {
+      Batch logged{.results_seen = proposal.results_seen, .trained_on = proposal.trained_on};
+      for (const std::string& text : proposal.schedules) {
+        absl::StatusOr<absl::uint128> index = IndexOf(text);
+        if (!index.ok()) return index.status();
+        logged.indices.push_back(*index);
+        if (!committed.contains(text)) open.push_back(text);
+      }
+      if (absl::Status replayed = search_->Replay(logged); !replayed.ok()) return replayed;
+    }
+    if (absl::Status status = StartRun(); !status.ok()) return status;
+    in_flight_ = open.size();
+    return open.empty() ? absl::OkStatus() : context_.client->Requeue(spec_.run_id(), open);
+  }
+
+  absl::StatusOr<absl::uint128> IndexOf(const std::string& text) {
+    const absl::StatusOr<Schedule> schedule = ParseSchedule(text);
+    if (!schedule.ok()) return schedule.status();
+    return space_->space().IndexOf(*schedule);
+  }
+
+  absl::Status MakeSearch() {
+    absl::StatusOr<StrategyChoice> strategy = ParseStrategy(options_.strategy);
+    if (!strategy.ok()) return strategy.status();
+    std::vector<absl::uint128> starts;
+    for (const std::string& text : record_.workloads[0].starts) {
+      const absl::StatusOr<absl::uint128> index = IndexOf(text);
+      if (index.ok()) starts.push_back(*index);
+    }
+    if (options_.model != "none") {
+      absl::StatusOr<std::unique_ptr<LearningSurrogate>> surrogate =
+          NewModelSurrogate(space_, task_.regime.at, record_.regime,
+                            {.model = options_.model,
+                             .log = options_.use_log ? context_.log : nullptr,
+                             .through_row = record_.highest_trial_row,
+                             .run = BytesFromId(record_.id)});
+      if (!surrogate.ok()) return surrogate.status();
+      surrogate_ = *std::move(surrogate);
+    }
+    search_ = SearchState::Make(&space_->space(), *strategy, record_.seed, std::move(starts), surrogate_.get());
+    return absl::OkStatus();
+  }
+
+  absl::Status StartRun() {
+    spec_.set_run_id(BytesFromId(record_.id));
+    spec_.set_workload_text(task_.workload.canonical_text());
+    spec_.set_target_text(context_.target.ToString());
+    spec_.set_regime_text(record_.regime);
+    spec_.set_anchor_schedule(record_.workloads[0].anchor_schedule);
+    spec_.set_input_seed(record_.seed);
+    spec_.set_build_timeout_ms(absl::ToInt64Milliseconds(options_.build_timeout));
+    spec_.set_run_timeout_ms(absl::ToInt64Milliseconds(options_.run_timeout));
+    for (int64_t size : task_.regime.at) spec_.add_at_sizes(size);
+    return context_.client->StartRun(spec_, context_.toolchain, record_);
+  }
+
+  // ---- screening ---------------------------------------------------------------------------------------------
+
+  // A CPU device's cores are the tuner's as well, so the next batch is made when the last one is back.
+  int LowWater() const { return context_.target.backend == "host" ? 0 : options_.batch; }
+
+  absl::Status Screen() {
+    Report(TuneProgress::Phase::kStarting);
+    screening_started_ = absl::Now();
+    const absl::Time deadline = started_ + options_.time_limit - FinalsTime();
+    while (!Stopped() && absl::Now() < deadline) {
+      if (in_flight_ <= LowWater() && !exhausted_) {
+        if (absl::Status status = ProposeBatch(); !status.ok()) return status;
+      }
+      if (in_flight_ == 0) break;
+      if (absl::Status status = Receive(absl::Milliseconds(200)); !status.ok()) return status;
+      Report(TuneProgress::Phase::kScreening);
+    }
+    screening_time_ = absl::Now() - screening_started_;
+    return absl::OkStatus();
+  }
+
+  absl::Status ProposeBatch() {
+    const int64_t left = trial_limit_ - trials_ - in_flight_;
+    const int count = static_cast<int>(std::min<int64_t>(options_.batch, left));
+    if (count <= 0) return absl::OkStatus();
+    const Batch batch = search_->Propose(count);
+    if (!search_->training_status().ok()) Warn(absl::StrCat("the model was not trained: ", search_->training_status().message()));
+    exhausted_ = static_cast<int>(batch.indices.size()) < count;
+    if (batch.indices.empty()) return absl::OkStatus();
+    Proposal proposal{.run_id = spec_.run_id(), .results_seen = batch.results_seen, .trained_on = batch.trained_on};
+    for (absl::uint128 index : batch.indices) proposal.schedules.push_back(space_->space().At(index).ToString());
+    in_flight_ += proposal.schedules.size();
+    return context_.client->Propose(proposal);
+  }
+
+  absl::Status Receive(absl::Duration timeout) {
+    absl::StatusOr<std::vector<TuningEvent>> events = context_.client->NextResults(spec_.run_id(), timeout);
+    if (!events.ok()) return events.status();
+    for (const TuningEvent& event : *events) {
+      switch (event.kind) {
+        case TuningEvent::Kind::kTrial:
+          --in_flight_;
+          if (absl::Status status = CommitResult(FactsOf(event.trial)); !status.ok()) return status;
+          break;
+        case TuningEvent::Kind::kLate:
+          --in_flight_;
+          break;
+        case TuningEvent::Kind::kFinals:
+          finals_[event.finals.trial_id()] = event.finals;
+          break;
+        case TuningEvent::Kind::kSession:
+          if (absl::Status status = HearOfSession(event); !status.ok()) return status;
+          break;
+        case TuningEvent::Kind::kWorkerJoined:
+        case TuningEvent::Kind::kWorkerLost:
+          break;  // the lease book sees to it; their number shows in the statistics
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status HearOfSession(const TuningEvent& event) {
+    device_ = event.device;
+    if (!event.session.refusal().empty()) return absl::FailedPreconditionError(event.session.refusal());
+    for (const v1::Failure& failure : event.session.anchor_failures()) {
+      Warn(absl::StrCat("the anchor failed (", failure.kind(), ": ", failure.text(), "); times are relative to ",
+                        event.session.anchor_schedule()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CommitResult(const TrialFacts& facts) {
+    absl::StatusOr<absl::uint128> index = IndexOf(facts.schedule);
+    if (!index.ok()) return absl::InternalError(absl::StrCat("a worker returned ", facts.schedule, ": ", index.status().message()));
+    ++trials_;
+    Result result{.index = *index, .session = facts.session};
+    if (facts.seconds) {
+      // Without a session's anchor a time compares with nothing.
+      if (facts.anchor_seconds) result.cost = *facts.seconds / *facts.anchor_seconds;
+      in_a_row_ = 0;
+      if (result.cost) KeepBest(facts, *result.cost);
+    } else {
+      ++failures_[facts.failure_kind];
+      if (first_failure_.empty()) first_failure_ = absl::StrCat(facts.failure_kind, ": ", facts.failure_text);
+      const absl::StatusOr<FailureKind> kind = ParseFailureKind(facts.failure_kind);
+      result.trains_classifier = kind.ok() && Info(*kind).trains_classifier;
+      in_a_row_ = facts.failure_kind == last_failure_ ? in_a_row_ + 1 : 1;
+      last_failure_ = facts.failure_kind;
+      default_failed_ = default_failed_ || facts.schedule == space_->DefaultSchedule().ToString();
+    }
+    search_->Commit(result);
+    if (costs_.empty() && in_a_row_ >= kPauseAfter && default_failed_) {
+      paused_ = true;
+      return absl::FailedPreconditionError(
+          absl::StrCat("paused: the first ", in_a_row_, " trials all failed, the default's among them: ", first_failure_));
+    }
+    return absl::OkStatus();
+  }
+
+  void KeepBest(const TrialFacts& facts, double cost) {
+    costs_.emplace_back(cost, facts.schedule);
+    screened_[facts.schedule] = {*facts.seconds, facts.ir_digest, facts.binary_digest};
+    if (best_ < 0 || cost < costs_[best_].first) best_ = static_cast<int>(costs_.size()) - 1;
+  }
+
+  // ---- finals ------------------------------------------------------------------------------------------------
+
+  // What the finals will take at most, from the idles and about 60 ms of building, checking and timing per burst.
+  absl::Duration FinalsTime() const {
+    if (!options_.run_finals) return absl::ZeroDuration();
+    const FinalsRules& rules = effort_->finals;
+    const int bursts = rules.most_qualifiers * rules.qualifying_rounds + (rules.finalists + 2) * rules.deciding_rounds;
+    const absl::Duration time = bursts * absl::Milliseconds(rules.idle_ms + 60);
+    return std::min(time, 0.4 * options_.time_limit);
+  }
+
+  absl::StatusOr<std::vector<Entrant>> HoldRounds(const std::vector<std::string>& schedules, int rounds, uint64_t order_seed,
+                                                  v1::FinalsResult* raw) {
+    v1::Finals finals;
+    for (const std::string& schedule : schedules) finals.add_schedules(schedule);
+    finals.set_rounds(rounds);
+    finals.set_idle_ms(effort_->finals.idle_ms);
+    finals.set_order_seed(order_seed);
+    absl::StatusOr<std::string> id = context_.client->Finals(spec_.run_id(), finals);
+    if (!id.ok()) return id.status();
+    while (!finals_.contains(*id)) {
+      if (Stopped()) return absl::CancelledError("stopped");
+      if (absl::Status status = Receive(absl::Milliseconds(200)); !status.ok()) return status;
+      Report(rounds == effort_->finals.qualifying_rounds ? TuneProgress::Phase::kQualifying : TuneProgress::Phase::kDeciding);
+    }
+    *raw = finals_[*id];
+    if (raw->has_failure()) {
+      return absl::UnavailableError(absl::StrCat("finals failed: ", raw->failure().kind(), ": ", raw->failure().text()));
+    }
+    std::vector<Entrant> entrants;
+    for (const v1::FinalsResult::Entrant& entrant : raw->entrants()) {
+      Entrant e{.schedule = entrant.schedule()};
+      if (entrant.has_failure()) {
+        Warn(absl::StrCat(entrant.schedule(), " failed in the finals: ", entrant.failure().kind(), ": ", entrant.failure().text()));
+      } else {
+        e.round_seconds.assign(entrant.round_seconds().begin(), entrant.round_seconds().end());
+      }
+      entrants.push_back(std::move(e));
+    }
+    return entrants;
+  }
+
+  absl::Status HoldFinals() {
+    if (costs_.empty()) return absl::OkStatus();  // nothing to decide: the report says so
+    const std::string anchor = record_.workloads[0].anchor_schedule;
+    const std::string default_schedule = space_->DefaultSchedule().ToString();
+    std::vector<std::string> finalists = ChooseQualifiers(costs_, anchor, effort_->finals);
+    v1::FinalsResult raw;
+    if (static_cast<int>(finalists.size()) > effort_->finals.finalists) {
+      absl::StatusOr<std::vector<Entrant>> qualifying =
+          HoldRounds(finalists, effort_->finals.qualifying_rounds, record_.seed, &raw);
+      if (absl::IsCancelled(qualifying.status())) return absl::OkStatus();
+      if (!qualifying.ok()) return qualifying.status();
+      finalists = ChooseFinalists(*qualifying, effort_->finals);
+    }
+    std::vector<std::string> field = finalists;
+    for (const std::string& schedule : {anchor, default_schedule}) {
+      if (std::find(field.begin(), field.end(), schedule) == field.end()) field.push_back(schedule);
+    }
+    absl::StatusOr<std::vector<Entrant>> deciding = HoldRounds(field, effort_->finals.deciding_rounds, record_.seed + 1, &raw);
+    if (absl::IsCancelled(deciding.status())) return absl::OkStatus();
+    if (!deciding.ok()) return deciding.status();
+    absl::StatusOr<FinalsDecision> decision = Decide(*deciding, anchor);
+    if (!decision.ok()) return decision.status();
+    deciding_ = *std::move(deciding);
+    return RecordVerdict(*decision, raw);
+  }
+
+  static std::optional<double> MedianSeconds(const std::vector<Entrant>& entrants, const std::string& schedule) {
+    for (const Entrant& entrant : entrants) {
+      if (entrant.schedule != schedule) continue;
+      std::vector<double> kept;
+      for (double seconds : entrant.round_seconds) {
+        if (!std::isnan(seconds)) kept.push_back(seconds);
+      }
+      if (!kept.empty()) return Median(std::move(kept));
+    }
+    return std::nullopt;
+  }
+
+  double Limit() const {
+    const Sizes& at = task_.regime.at;
+    int operand_bytes = 8;
+    for (int tensor : task_.workload.parameters()) {
+      operand_bytes = std::min(operand_bytes, Info(task_.workload.layout(tensor).type).bytes);
+    }
+    return LimitSeconds(context_.target, task_.workload.Operations(at), task_.workload.CompulsoryBytes(at), operand_bytes,
+                        task_.regime.cache == Regime::Cache::kCold);
+  }
+
+  absl::Status RecordVerdict(const FinalsDecision& decision, const v1::FinalsResult& raw) {
+    VerdictRow verdict{.id = Id::Random(),
+                       .workload_key = task_.workload.key(),
+                       .target_key = record_.target_key,
+                       .regime = record_.regime,
+                       .winner_schedule = decision.winner,
+                       .rival_schedule = decision.rival,
+                       .outcome = std::string(ToString(decision.comparison.outcome)),
+                       .ratio = decision.comparison.ratio,
+                       .winner_seconds = decision.winner_seconds,
+                       .rival_seconds = decision.rival_seconds,
+                       .default_seconds = MedianSeconds(deciding_, space_->DefaultSchedule().ToString()),
+                       .limit_seconds = Limit(),
+                       .environment = {.device_uuid = device_.device_uuid,
+                                       .driver = device_.driver,
+                                       .toolchain = context_.toolchain,
+                                       .timer = device_.timer,
+                                       .procedure = absl::StrCat("finals: ", effort_->finals.deciding_rounds,
+                                                                 " paired rounds in random order, ", effort_->finals.idle_ms,
+                                                                 " ms idle before each burst")},
+                       .created_unix_ns = absl::GetCurrentTimeNanos(),
+                       .replaces = start_.verdicts};
+    verdict.ratio_low = verdict.ratio_high = verdict.ratio;
+    if (decision.comparison.interval) {
+      verdict.ratio_low = decision.comparison.interval->low;
+      verdict.ratio_high = decision.comparison.interval->high;
+    }
+    Rounds rounds;
+    for (const Entrant& entrant : deciding_) {
+      if (entrant.round_seconds.empty()) continue;
+      rounds.schedules.push_back(entrant.schedule);
+    }
+    for (int round = 0; round < effort_->finals.deciding_rounds; ++round) {
+      for (const Entrant& entrant : deciding_) {
+        if (entrant.round_seconds.empty()) continue;
+        rounds.seconds.push_back(round < entrant.round_seconds.size() ? entrant.round_seconds[round]
+                                                                      : std::numeric_limits<double>::quiet_NaN());
+      }
+    }
+    verdict.rounds = std::move(rounds);
+    for (const v1::FinalsResult::Entrant& entrant : raw.entrants()) {
+      if (entrant.schedule() != decision.winner) continue;
+      verdict.winner_ir_digest = entrant.facts().ir_digest();
+      verdict.winner_binary_digest = entrant.facts().binary_digest();
+      verdict.check_json = entrant.check();
+    }
+    if (absl::Status recorded = context_.client->RecordVerdict(verdict); !recorded.ok()) return recorded;
+    verdict_ = std::move(verdict);
+    return absl::OkStatus();
+  }
+
+  // ---- reporting ---------------------------------------------------------------------------------------------
+
+  void Warn(std::string warning) {
+    if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(std::move(warning));
+  }
+
+  void Report(TuneProgress::Phase phase) {
+    if (!context_.progress) return;
+    TuneProgress progress{.phase = phase, .trials = trials_, .trial_limit = trial_limit_, .failures = failures_};
+    progress.elapsed = absl::Now() - started_;
+    if (best_ >= 0) {
+      progress.best_schedule = costs_[best_].second;
+      progress.best_seconds = screened_[progress.best_schedule].seconds;
+    }
+    const double screening = absl::ToDoubleSeconds(absl::Now() - screening_started_);
+    if (phase == TuneProgress::Phase::kScreening && screening > 0 && trials_ > 0) {
+      progress.trials_per_second = trials_ / screening;
+      const absl::Duration rest = absl::Seconds((trial_limit_ - trials_) / progress.trials_per_second) + FinalsTime();
+      progress.left = std::min(rest, std::max(absl::ZeroDuration(), started_ + options_.time_limit - absl::Now()));
+    }
+    context_.progress(progress);
+  }
+
+  ReportRow Row(const std::string& label, const std::string& schedule) {
+    ReportRow row{.label = label, .schedule = schedule};
+    row.seconds = MedianSeconds(deciding_, schedule);
+    row.from_finals = row.seconds.has_value();
+    const auto screened = screened_.find(schedule);
+    if (!row.seconds && screened != screened_.end()) row.seconds = screened->second.seconds;
+    return row;
+  }
+
+  absl::StatusOr<TuneReport> MakeReport(bool interrupted) {
+    TuneReport report{.run = record_.id, .workload_key = task_.workload.key(), .name = task_.name};
+    report.operations = task_.workload.Operations(task_.regime.at);
+    report.bytes = task_.workload.CompulsoryBytes(task_.regime.at);
+    report.rows.push_back(Row("default", space_->DefaultSchedule().ToString()));
+    report.rows.push_back(Row("incumbent", record_.workloads[0].anchor_schedule));
+    if (verdict_) {
+      report.rows.push_back(Row("best", verdict_->winner_schedule));
+    } else if (best_ >= 0) {
+      report.rows.push_back(Row("best", costs_[best_].second));
+    }
+    report.rows.push_back({.label = "limit", .seconds = Limit()});
+    report.verdict = verdict_;
+    report.interrupted = interrupted;
+    report.exhausted = exhausted_;
+    report.trials = trials_;
+    report.failures = failures_;
+    report.first_failure = first_failure_;
+    report.elapsed = absl::Now() - started_;
+    const double screening = absl::ToDoubleSeconds(screening_time_);
+    report.trials_per_second = screening > 0 ? trials_ / screening : 0;
+    report.warnings = warnings_;
+    return report;
+  }
+
+  struct Screened {
+    double seconds = 0;
+    std::string ir_digest;
+    std::string binary_digest;
+  };
+
+  const TunerContext& context_;
+  const TuneTask& task_;
+  TuneOptions options_;
+  const absl::Time started_;
+  absl::Time screening_started_;
+  absl::Duration screening_time_;
+  std::shared_ptr<const ScheduleSpace> space_;
+  const Effort* effort_ = nullptr;
+  int64_t trial_limit_ = 0;
+  SearchStart start_;
+  RunRow record_;
+  v1::RunSpec spec_;
+  std::unique_ptr<LearningSurrogate> surrogate_;
+  std::unique_ptr<SearchState> search_;
+  EnrolledDevice device_;
+  int64_t in_flight_ = 0;
+  int64_t trials_ = 0;
+  bool exhausted_ = false;
+  bool paused_ = false;
+  std::vector<std::pair<double, std::string>> costs_;  // of measured schedules
+  int best_ = -1;                                      // in costs_
+  absl::flat_hash_map<std::string, Screened> screened_;
+  std::map<std::string, int64_t> failures_;
+  std::string first_failure_;
+  std::string last_failure_;
+  int in_a_row_ = 0;
+  bool default_failed_ = false;
+  std::map<std::string, v1::FinalsResult> finals_;  // by item id
+  std::vector<Entrant> deciding_;
+  std::optional<VerdictRow> verdict_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+std::string TargetKey(const Target& target) { return Sha256Hex(target.ToString()); }
+
+absl::Status RegisterTask(Database& log, const TuneTask& task, const Target& target) {
+  const nlohmann::json names = {{"tensors", task.names.tensors}, {"indices", task.names.indices}};
+  absl::Status status = log.InsertWorkload({.key = task.workload.key(),
+                                            .canonical_text = task.workload.canonical_text(),
+                                            .canonical_version = kCanonicalVersion,
+                                            .name = task.name,
+                                            .source = task.source,
+                                            .sizes = task.sizes,
+                                            .types = task.types,
+                                            .names_json = names.dump()});
+  if (!status.ok()) return status;
+  return log.InsertTarget({.key = TargetKey(target), .kind = target.kind, .text = target.ToString()});
+}
+
+absl::StatusOr<TuneReport> TuneWorkload(const TunerContext& context, const TuneTask& task, const TuneOptions& options,
+                                        const std::optional<Id>& resume) {
+  return Tuner(context, task, options).Run(resume);
+}
+
+absl::StatusOr<std::optional<Id>> FindUnfinishedRun(Database& log, const TuneTask& task, const Target& target) {
+  for (const char* state : {"running", "interrupted", "paused"}) {
+    absl::StatusOr<std::vector<RunRow>> runs = log.ListRuns({.state = state, .limit = 10000});
+    if (!runs.ok()) return runs.status();
+    for (const RunRow& run : *runs) {
+      if (run.workloads.size() == 1 && run.workloads[0].workload_key == task.workload.key() &&
+          run.target_key == TargetKey(target) && run.regime == task.regime.ToString(task.workload)) {
+        return std::optional<Id>(run.id);
+      }
+    }
+  }
+  return std::optional<Id>();
+}
+
+}  // namespace tilewright
