@@ -7,7 +7,7 @@
 #include "cli/task_flags.h"
 #include "schedule/explain.h"
 #include "schedule/variant.h"
-#include "search/explain_score.h"
+#include "search/training_rows.h"
 
 namespace tilewright {
 namespace {
@@ -35,11 +35,11 @@ int Explain(const ExplainFlags& flags) {
     }
     const absl::StatusOr<Schedule> schedule = ParseSchedule(flags.schedule);
     if (!schedule.ok()) return Fail(schedule.status());
-    const absl::StatusOr<std::string> plan = ExplainSchedule(**space, *schedule, task.regime.at);
-    if (!plan.ok()) return Fail(plan.status());
-    const absl::StatusOr<std::string> score = ExplainScore(**space, *schedule, task.regime.at);
+    const absl::StatusOr<absl::uint128> index = (*space)->space().IndexOf(*schedule);
+    if (!index.ok()) return Fail(index.status());
+    const absl::StatusOr<std::string> score = ExplainScore(*space, task.regime.at, *schedule);
     if (!score.ok()) return Fail(score.status());
-    std::printf("%s\n%s", plan->c_str(), score->c_str());
+    std::printf("%s\n%s", ExplainSchedule(**space, *schedule, task.regime.at).c_str(), score->c_str());
   }
   return kExitOk;
 }

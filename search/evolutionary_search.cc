@@ -10,8 +10,8 @@
 //   fresh uniform draws.
 // The surrogate ranks the pool; the batch takes from the top, at most a quarter of it from one parent, and a share
 // (`random_share`) uniformly at random from the whole space. The share is the way out when the model is wrong: it grows to one
-// half while `patience` results in a row bring no improvement. Without a surrogate the pool is taken in random order, which is a plain
-// genetic algorithm.
+// half while `patience` results in a row bring no improvement. Without a surrogate offspring of better parents are likelier to be
+// taken, which is a plain genetic algorithm.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -79,7 +79,8 @@ class EvolutionarySearch : public Strategy {
  private:
   struct Offspring {
     absl::uint128 index;
-    absl::uint128 parent;  // one draw's own index where it has none
+    absl::uint128 parent;  // a fresh draw's own index
+    int rank;              // the parent's among the elite, 0 the best; a fresh draw's is that of the worst
   };
 
   static int Parameter(const StrategyContext& context, const char* name) {
@@ -117,7 +118,7 @@ class EvolutionarySearch : public Strategy {
       for (const Offspring& offspring : pool) indices.push_back(offspring.index);
       scores = surrogate_->Score(indices);
     } else {
-      for (size_t i = 0; i < pool.size(); ++i) scores.push_back(Uniform01());
+      for (const Offspring& offspring : pool) scores.push_back(Uniform01() * (1 + offspring.rank));
     }
     std::vector<int> order(pool.size());
     std::iota(order.begin(), order.end(), 0);
@@ -135,10 +136,11 @@ class EvolutionarySearch : public Strategy {
   std::vector<Offspring> MakePool() {
     std::vector<Offspring> pool;
     absl::flat_hash_set<absl::uint128> seen;
-    const auto add = [&](absl::uint128 index, absl::uint128 parent) {
-      if (!proposals_.Contains(index) && seen.insert(index).second) pool.push_back({index, parent});
-    };
     const int elites = std::min<int>(elite_, measured_.size());
+    const auto add = [&](absl::uint128 index, int parent) {
+      if (proposals_.Contains(index) || !seen.insert(index).second) return;
+      pool.push_back({index, parent < elites ? measured_[parent].second : index, parent});
+    };
     std::vector<std::vector<absl::uint128>> neighbours;
     for (int e = 0; e < elites; ++e) neighbours.push_back(space_.Neighbours(measured_[e].second));
     // Half of the pool at most are neighbours, the better parents first.
@@ -147,7 +149,7 @@ class EvolutionarySearch : public Strategy {
       Shuffle(&shuffled);
       for (absl::uint128 index : shuffled) {
         if (static_cast<int>(pool.size()) >= pool_size_ / 2) break;
-        add(index, measured_[e].second);
+        add(index, e);
       }
     }
     for (int i = 0; i < pool_size_ / 6; ++i) {
@@ -159,17 +161,17 @@ class EvolutionarySearch : public Strategy {
         if (around.empty()) break;
         index = around[Below(around.size())];
       }
-      add(index, measured_[e].second);
+      add(index, e);
     }
     for (int i = 0; i < pool_size_ / 6 && elites > 1; ++i) {
       const int a = PickElite(elites);
       const int b = PickElite(elites);
       if (const std::optional<absl::uint128> child = Cross(measured_[a].second, measured_[b].second)) {
-        add(*child, measured_[a].second);
+        add(*child, a);
       }
     }
     for (int i = 0; i < pool_size_ / 6; ++i) {
-      if (std::optional<absl::uint128> draw = proposals_.Sample(random_, 0, space_.Count())) add(*draw, *draw);
+      if (std::optional<absl::uint128> draw = proposals_.Sample(random_, 0, space_.Count())) add(*draw, elites);
     }
     return pool;
   }

@@ -20,7 +20,7 @@ struct ModelSurrogateOptions {
   // from the same rows.
   Database* log = nullptr;
   int64_t through_row = 0;
-  // The session id that stands for this run's own results where they have none.
+  // Part of the group name of this run's results.
   std::string run;
 };
 

@@ -14,6 +14,7 @@
 #include "search/model_surrogate.h"
 #include "search/search_state.h"
 #include "search/starts.h"
+#include "search/training_rows.h"
 
 namespace tilewright {
 namespace {
@@ -74,11 +75,11 @@ class Tuner {
     status = Screen();
     if (status.ok() && options_.run_finals && !Stopped()) status = HoldFinals();
     const bool interrupted = Stopped();
+    const absl::StatusOr<TuneReport> report = status.ok() ? MakeReport(interrupted) : absl::StatusOr<TuneReport>(status);
     const std::string state = !status.ok() ? "failed" : interrupted ? "interrupted" : "finished";
     const absl::Status ended = context_.client->EndRun(spec_.run_id(), paused_ ? "paused" : state);
-    if (!status.ok()) return status;
-    if (!ended.ok()) return ended;
-    return MakeReport(interrupted);
+    if (report.ok() && !ended.ok()) return ended;
+    return report;
   }
 
  private:
@@ -215,6 +216,11 @@ class Tuner {
   absl::Status Screen() {
     Report(TuneProgress::Phase::kStarting);
     screening_started_ = absl::Now();
+    trials_before_ = trials_;
+    if (const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id()); stats.ok()) {
+      busy_before_ = stats->busy;
+      enrolled_before_ = stats->enrolled;
+    }
     const absl::Time deadline = started_ + options_.time_limit - FinalsTime();
     while (!Stopped() && absl::Now() < deadline) {
       if (in_flight_ <= LowWater() && !exhausted_) {
@@ -468,8 +474,8 @@ class Tuner {
       progress.best_seconds = screened_[progress.best_schedule].seconds;
     }
     const double screening = absl::ToDoubleSeconds(absl::Now() - screening_started_);
-    if (phase == TuneProgress::Phase::kScreening && screening > 0 && trials_ > 0) {
-      progress.trials_per_second = trials_ / screening;
+    if (phase == TuneProgress::Phase::kScreening && screening > 0 && trials_ > trials_before_) {
+      progress.trials_per_second = (trials_ - trials_before_) / screening;
       const absl::Duration rest = absl::Seconds((trial_limit_ - trials_) / progress.trials_per_second) + FinalsTime();
       progress.left = std::min(rest, std::max(absl::ZeroDuration(), started_ + options_.time_limit - absl::Now()));
     }
@@ -485,6 +491,22 @@ class Tuner {
     return row;
   }
 
+  // The bound of the best schedule, with the device's rates as this run's times calibrate them.
+  std::optional<double> Bound() {
+    std::vector<std::pair<double, Schedule>> measured;
+    for (const auto& [cost, text] : costs_) {
+      absl::StatusOr<Schedule> schedule = ParseSchedule(text);
+      if (schedule.ok()) measured.emplace_back(screened_[text].seconds, *std::move(schedule));
+    }
+    if (best_ < 0) return std::nullopt;
+    const absl::StatusOr<Schedule> best = ParseSchedule(verdict_ ? verdict_->winner_schedule : costs_[best_].second);
+    const absl::StatusOr<double> bound =
+        best.ok() ? CalibratedBoundSeconds(space_, task_.regime.at, measured, *best) : absl::StatusOr<double>(best.status());
+    if (bound.ok()) return *bound;
+    Warn(absl::StrCat("the bound is not known: ", bound.status().message()));
+    return std::nullopt;
+  }
+
   absl::StatusOr<TuneReport> MakeReport(bool interrupted) {
     TuneReport report{.run = record_.id, .workload_key = task_.workload.key(), .name = task_.name};
     report.operations = task_.workload.Operations(task_.regime.at);
@@ -496,6 +518,9 @@ class Tuner {
     } else if (best_ >= 0) {
       report.rows.push_back(Row("best", costs_[best_].second));
     }
+    if (const std::optional<double> bound = Bound()) {
+      report.rows.push_back({.label = "bound", .seconds = bound});
+    }
     report.rows.push_back({.label = "limit", .seconds = Limit()});
     report.verdict = verdict_;
     report.interrupted = interrupted;
@@ -505,7 +530,11 @@ class Tuner {
     report.first_failure = first_failure_;
     report.elapsed = absl::Now() - started_;
     const double screening = absl::ToDoubleSeconds(screening_time_);
-    report.trials_per_second = screening > 0 ? trials_ / screening : 0;
+    report.trials_per_second = screening > 0 ? (trials_ - trials_before_) / screening : 0;
+    const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id());
+    if (stats.ok() && stats->enrolled > absl::ZeroDuration()) {
+      report.utilisation = absl::FDivDuration(stats->busy - busy_before_, stats->enrolled - enrolled_before_);
+    }
     report.warnings = warnings_;
     return report;
   }
@@ -533,6 +562,9 @@ class Tuner {
   EnrolledDevice device_;
   int64_t in_flight_ = 0;
   int64_t trials_ = 0;
+  int64_t trials_before_ = 0;  // of a resumed run, before this start
+  absl::Duration busy_before_;
+  absl::Duration enrolled_before_;
   bool exhausted_ = false;
   bool paused_ = false;
   std::vector<std::pair<double, std::string>> costs_;  // of measured schedules
