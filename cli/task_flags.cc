@@ -54,7 +54,8 @@ absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
                        .regime = {}});
     }
   } else {
-    absl::StatusOr<ExpandedOperator> expanded = ExpandOperator(expression, absl::StrJoin(sizes, " "));
+    const std::string words = absl::StrJoin(sizes, " ");
+    absl::StatusOr<ExpandedOperator> expanded = ExpandOperator(expression, words);
     if (!expanded.ok()) return expanded.status();
     Names names;
     absl::StatusOr<Workload> workload =
@@ -62,7 +63,7 @@ absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
     if (!workload.ok()) return workload.status();
     tasks.push_back({.name = "",
                      .source = expression,
-                     .sizes = expanded->sizes,
+                     .sizes = words,
                      .types = types,
                      .workload = *std::move(workload),
                      .names = std::move(names),

@@ -111,8 +111,14 @@ absl::StatusOr<NamedWorkload> ParseLine(std::string_view line, const std::vector
   Names names;
   absl::StatusOr<Workload> workload = Workload::Make(expression, options, &names);
   if (!workload.ok()) return workload.status();
-  return NamedWorkload{std::string(words[0].text), *weight, *std::move(workload), std::move(names),
-                       0};
+  return NamedWorkload{.name = std::string(words[0].text),
+                       .weight = *weight,
+                       .source = std::string(what.text),
+                       .sizes = sizes,
+                       .types = options.types,
+                       .workload = *std::move(workload),
+                       .names = std::move(names),
+                       .line = 0};
 }
 
 }  // namespace

@@ -24,6 +24,10 @@ namespace tilewright {
 struct NamedWorkload {
   std::string name;    // a C identifier, unique in the file: the pack's function
   int64_t weight = 1;  // how often a model calls it; at least 1
+  // As they stand in the file: what ExpandOperator and Workload::Make were given.
+  std::string source;
+  std::string sizes;
+  std::string types;
   Workload workload;
   Names names;   // the expression's own names
   int line = 0;  // where it stands, counted from 1

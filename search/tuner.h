@@ -50,7 +50,8 @@ absl::StatusOr<const Effort*> FindEffort(const std::string& name);
 struct TuneTask {
   std::string name;    // "" if the user gave none
   double weight = 1;
-  std::string source;  // the expression or operator, as typed
+  // As typed: what ExpandOperator and Workload::Make were given.
+  std::string source;
   std::string sizes;
   std::string types;
   Workload workload;
