@@ -634,7 +634,9 @@ class LeaseBookImpl : public LeaseBook {
           });
       if (!held) unknown.push_back(counter);
     }
-    for (auto it = unknown.rbegin(); it != unknown.rend(); ++it) TakeBackLease(*it, false);
+    // With blame, although its answer may only have been lost: else an item whose results are
+    // refused would come back for ever.
+    for (auto it = unknown.rbegin(); it != unknown.rend(); ++it) TakeBackLease(*it, true);
   }
 
   void RememberEnded(const std::string& device_uuid, const std::string& enrolment_id) {

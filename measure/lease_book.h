@@ -99,7 +99,7 @@ class LeaseBook {
   // the device.
   virtual absl::Status CheckLive(const std::string& enrolment_id) const = 0;
   // An empty reply (no run) if there is nothing for it. Takes back leases of this enrolment that
-  // `held` does not name: their answers were lost. Errors of CheckLive.
+  // `held` does not name: their answers, or their results, were lost. Errors of CheckLive.
   virtual absl::StatusOr<v1::LeaseReply> Lease(const v1::LeaseRequest& request, absl::Time now) = 0;
   virtual absl::StatusOr<v1::RenewReply> Renew(const v1::RenewRequest& request, absl::Time now) = 0;
   // This enrolment can't measure this run: no anchor passed there. It gets no more leases of it.
@@ -114,8 +114,9 @@ class LeaseBook {
   // The result that a twin shares: of the committed trial `trial_id`. Null: not committed here.
   virtual const v1::TrialResult* FindCommitted(const std::string& run_id,
                                                const std::string& trial_id) const = 0;
-  // To be called after the database acknowledged a result that was judged kCommit. `is_trial`: false if the database found an
-  // earlier trial of the candidate. True if this ended an item that was not done yet: the tuner waits for it.
+  // To be called after the database acknowledged a result that was judged kCommit. `is_trial`:
+  // false if the database found an earlier trial of the candidate. True if this ended an item that
+  // was not done yet: the tuner waits for it.
   virtual bool Committed(const std::string& run_id, const v1::TrialResult& result,
                          bool is_trial) = 0;
   virtual bool CommittedFinals(const std::string& run_id, const std::string& trial_id) = 0;

@@ -1,9 +1,16 @@
 #include "measure/protocol.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
 #include <limits>
+#include <map>
+#include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/descriptor.h"
 #include "gtest/gtest.h"
 
 namespace tilewright {
@@ -150,6 +157,49 @@ TEST(Protocol, IdsAreSixteenRandomBytes) {
   EXPECT_EQ(NewRandomId().size(), 16u);
   EXPECT_NE(NewRandomId(), NewRandomId());
   EXPECT_EQ(IdToHex("\x01\xab"), "01ab");
+}
+
+// The service and every message that it reaches, as protobuf prints them.
+std::string DescribeProtocol() {
+  const google::protobuf::ServiceDescriptor* service =
+      v1::EnrolRequest::descriptor()->file()->FindServiceByName("Coordinator");
+  std::map<std::string, std::string> messages;
+  std::function<void(const google::protobuf::Descriptor*)> reach =
+      [&](const google::protobuf::Descriptor* message) {
+        while (message->containing_type() != nullptr) message = message->containing_type();
+        if (!messages.emplace(message->name(), message->DebugString()).second) return;
+        std::function<void(const google::protobuf::Descriptor*)> fields =
+            [&](const google::protobuf::Descriptor* owner) {
+              for (int i = 0; i < owner->field_count(); ++i) {
+                if (owner->field(i)->message_type() != nullptr) {
+                  reach(owner->field(i)->message_type());
+                }
+              }
+              for (int i = 0; i < owner->nested_type_count(); ++i) fields(owner->nested_type(i));
+            };
+        fields(message);
+      };
+  for (int i = 0; i < service->method_count(); ++i) {
+    reach(service->method(i)->input_type());
+    reach(service->method(i)->output_type());
+  }
+  std::string text =
+      absl::StrCat("protocol version ", kProtocolVersion, "\n", service->DebugString());
+  for (const auto& [name, message] : messages) text += message;
+  return text;
+}
+
+// A change here is a change of the wire: docs/formats/protocol.md says what is allowed. To write
+// the file anew, run this test with TILEWRIGHT_REWRITE_GOLDEN set.
+TEST(Protocol, IsThatOfTheGoldenFile) {
+  const std::string path = TILEWRIGHT_GOLDEN "/protocol_v1.txt";
+  if (getenv("TILEWRIGHT_REWRITE_GOLDEN") != nullptr) {
+    std::ofstream(path) << DescribeProtocol();
+  }
+  std::ifstream file(path);
+  std::stringstream golden;
+  golden << file.rdbuf();
+  EXPECT_EQ(DescribeProtocol(), golden.str());
 }
 
 }  // namespace
