@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "db/connection.h"
 #include "db/database_file.h"
 #include "db/record_reader.h"
@@ -29,7 +30,8 @@ absl::Status QuickCheck(Connection& connection) {
     const std::string result =
         connection.database().execAndGet("PRAGMA quick_check(1)").getString();
     if (result == "ok") return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(connection.name(), ": ", result));
+    return absl::DataLossError(
+        absl::StrCat(connection.name(), ": damaged: ", absl::StrReplaceAll(result, {{"\n", " "}})));
   });
 }
 

@@ -234,7 +234,8 @@ absl::StatusOr<int64_t> RecordWriter::Write(const AnchorTimeRow& time, Numbering
         "SELECT seconds FROM anchor_time WHERE session = ? AND workload = ? AND ordinal = ?");
     if (query.Bind(*session).Bind(*workload).Bind(ordinal).Next()) {
       if (query.Double() == time.seconds) return ordinal;
-      return InvalidRow(what, absl::StrCat("number ", ordinal, " is stored with another time"));
+      return absl::AlreadyExistsError(
+          absl::StrCat(what, ": number ", ordinal, " is stored with another time"));
     }
   }
   connection_
@@ -272,7 +273,8 @@ absl::StatusOr<int64_t> RecordWriter::Write(const ProposalRow& proposal, Numberi
       const bool same = query.Int64() == *workload && query.Int64() == proposal.results_seen &&
                         query.Int64() == proposal.trained_on && query.Text() == schedules;
       if (same) return sequence;
-      return InvalidRow(what, absl::StrCat("number ", sequence, " is stored with another content"));
+      return absl::AlreadyExistsError(
+          absl::StrCat(what, ": number ", sequence, " is stored with another content"));
     }
   }
   connection_

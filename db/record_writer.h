@@ -33,7 +33,7 @@ class RecordWriter {
   absl::Status Write(const SessionRow& session);
   absl::Status Write(const VerdictRow& verdict);
   absl::Status Write(const EvaluationRow& evaluation);
-  // With kKeep the same content under the same number is OK, another content InvalidArgument.
+  // With kKeep the same content under the same number is OK, another content AlreadyExists.
   absl::StatusOr<int64_t> Write(const AnchorTimeRow& time, Numbering numbering);
   absl::StatusOr<int64_t> Write(const ProposalRow& proposal, Numbering numbering);
   absl::StatusOr<Committed> Write(const TrialRow& trial, Numbering numbering);

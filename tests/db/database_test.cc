@@ -294,7 +294,8 @@ TEST(Query, FiltersAndPages) {
                   .ok());
   auto schedules = [&](const TrialFilter& filter) {
     std::vector<std::string> texts;
-    for (const TrialRow& trial : *database->QueryTrials(filter)) texts.push_back(trial.schedule);
+    const std::vector<TrialRow> trials = *database->QueryTrials(filter);
+    for (const TrialRow& trial : trials) texts.push_back(trial.schedule);
     return texts;
   };
   using State = TrialFilter::State;
