@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "schedule/operators.h"
 #include "search/model_surrogate.h"
+#include "search/starts.h"
 
 namespace tilewright {
 namespace {
@@ -19,19 +20,6 @@ constexpr int64_t kMostNeighbours = 1000;
 absl::Status AtTask(const TuneTask& task, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(task.name.empty() ? task.source : task.name, ": ",
                                                   status.message()));
-}
-
-// The schedule of a record that is legal in `space`; absent, with a warning, if it cannot be read
-// any more.
-std::optional<Schedule> LegalSchedule(const ScheduleSpace& space, const std::string& text,
-                                      const std::string& record,
-                                      std::vector<std::string>* warnings) {
-  absl::StatusOr<Schedule> schedule = ParseSchedule(text);
-  absl::Status status = schedule.status();
-  if (schedule.ok()) status = space.space().IndexOf(*schedule).status();
-  if (status.ok()) return *std::move(schedule);
-  warnings->push_back(absl::StrCat(record, " is not used: ", status.message()));
-  return std::nullopt;
 }
 
 // How unlike two workloads are: the ratios of their operations and of their bytes, as powers of

@@ -10,19 +10,6 @@ namespace {
 
 constexpr int kMostBorrowed = 6;
 
-// A record's schedule if it is legal in `space`; else a warning.
-std::optional<Schedule> LegalSchedule(const ScheduleSpace& space, const std::string& text, const std::string& record,
-                                      std::vector<std::string>* warnings) {
-  absl::StatusOr<Schedule> schedule = ParseSchedule(text);
-  absl::Status status = schedule.status();
-  if (schedule.ok()) {
-    status = space.space().IndexOf(*schedule).status();
-    if (status.ok()) return *std::move(schedule);
-  }
-  warnings->push_back(absl::StrCat(record, " is not used: ", std::string(status.message())));
-  return std::nullopt;
-}
-
 void AddOnce(const Schedule& schedule, std::vector<Schedule>* schedules) {
   if (std::find(schedules->begin(), schedules->end(), schedule) == schedules->end()) schedules->push_back(schedule);
 }
@@ -44,6 +31,18 @@ absl::StatusOr<std::optional<Schedule>> FindIncumbent(Database& log, const Sched
 }
 
 }  // namespace
+
+std::optional<Schedule> LegalSchedule(const ScheduleSpace& space, const std::string& text, const std::string& record,
+                                      std::vector<std::string>* warnings) {
+  absl::StatusOr<Schedule> schedule = ParseSchedule(text);
+  absl::Status status = schedule.status();
+  if (schedule.ok()) {
+    status = space.space().IndexOf(*schedule).status();
+    if (status.ok()) return *std::move(schedule);
+  }
+  warnings->push_back(absl::StrCat(record, " is not used: ", std::string(status.message())));
+  return std::nullopt;
+}
 
 absl::StatusOr<SearchStart> FindSearchStart(Database* log, const ScheduleSpace& space, const std::string& target_key,
                                             const std::string& regime) {

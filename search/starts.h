@@ -2,6 +2,7 @@
 #ifndef TILEWRIGHT_SEARCH_STARTS_H_
 #define TILEWRIGHT_SEARCH_STARTS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,10 @@
 #include "schedule/variant.h"
 
 namespace tilewright {
+
+// A record's schedule if it is legal in `space`; else absent, with a warning that names `record`.
+std::optional<Schedule> LegalSchedule(const ScheduleSpace& space, const std::string& text, const std::string& record,
+                                      std::vector<std::string>* warnings);
 
 struct SearchStart {
   // The incumbent: the current verdict's winner, else the best unverified trial, else the default.
