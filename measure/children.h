@@ -1,5 +1,6 @@
-// The worker's children: the same executable started with a hidden command. A program that is to serve as a worker calls these
-// from its main() for the commands `builder` and `runner`; tests do so with longer catalogues.
+// The worker's children: the same executable started with a hidden command. A program that is to
+// serve as a worker calls these from its main() for the commands `builder` and `runner`; tests do
+// so with longer catalogues.
 #ifndef TILEWRIGHT_MEASURE_CHILDREN_H_
 #define TILEWRIGHT_MEASURE_CHILDREN_H_
 

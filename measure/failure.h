@@ -1,5 +1,5 @@
-// Why a candidate has no time: a kind and a text, stored in its trial. A failure is data, not an error of the tuner; there are no
-// sentinel times. The one list is in failure.cc.
+// Why a candidate has no time: a kind and a text, stored in its trial. A failure is data, not an
+// error of the tuner; there are no sentinel times. The one list is in failure.cc.
 #ifndef TILEWRIGHT_MEASURE_FAILURE_H_
 #define TILEWRIGHT_MEASURE_FAILURE_H_
 
@@ -30,9 +30,9 @@ enum class FailureKind {
 
 struct FailureKindInfo {
   FailureKind kind;
-  std::string_view name;      // "out of bounds": in records, on the wire, in reports
-  bool trains_classifier;     // false: says nothing about the candidate
-  bool retried;               // an infrastructure failure: the candidate is leased again, at most twice
+  std::string_view name;   // "out of bounds": in records, on the wire, in reports
+  bool trains_classifier;  // false: says nothing about the candidate
+  bool retried;  // an infrastructure failure: the candidate is leased again, at most twice
 };
 const FailureKindInfo& Info(FailureKind kind);
 absl::Span<const FailureKindInfo> AllFailureKinds();

@@ -1,8 +1,10 @@
-// A Workbench builds and measures candidates on one device, through child processes: builders that compile and one runner that
-// alone touches the device. It is what a worker has beside its connection.
+// A Workbench builds and measures candidates on one device, through child processes: builders that
+// compile and one runner that alone touches the device. It is what a worker has beside its
+// connection.
 //
-// A runner that crashes, hangs or reports a sticky error is killed and replaced; then a known-good kernel probes the device, and
-// only a failed probe quarantines it (DeviceLost from then on). Nothing a candidate does reaches the worker's process.
+// A runner that crashes, hangs or reports a sticky error is killed and replaced; then a known-good
+// kernel probes the device, and only a failed probe quarantines it (DeviceLost from then on).
+// Nothing a candidate does reaches the worker's process.
 //
 // A CPU device owns its cores: builds use all of them at once and alternate with timing.
 // Not thread-safe; one thread owns it.
@@ -28,28 +30,31 @@
 namespace tilewright {
 
 struct DeviceDescription {
-  std::string uuid;    // a CPU's is name-based on /etc/machine-id, the target's text and the core list
+  std::string
+      uuid;  // a CPU's is name-based on /etc/machine-id, the target's text and the core list
   Target target;
   std::string timer;   // "clock"
   std::string driver;  // kernel release
 };
-// The devices of this machine that `kind` ("cpu") selects; `cores` 0: all that this process may use.
+// The devices of this machine that `kind` ("cpu") selects; `cores` 0: all that this process may
+// use.
 absl::StatusOr<DeviceDescription> DescribeCpu(int cores);
 
 struct BuildOutcome {
-  std::optional<Kernel> kernel;             // absent: failure
+  std::optional<Kernel> kernel;  // absent: failure
   std::optional<CandidateFailure> failure;
   absl::Duration build_time;
 };
 
-// One candidate's screening (DESIGN.md 6): check in the warm-up pass, <= 40 ms of timing, check of one seeded set after it.
+// One candidate's screening (DESIGN.md 6): check in the warm-up pass, <= 40 ms of timing, check of
+// one seeded set after it.
 struct ScreenOutcome {
   std::optional<CandidateFailure> failure;
   std::vector<double> samples_seconds;  // per call
   double seconds = 0;                   // median; only if no failure
   double anchor_seconds = 0;            // the session's current figure for the anchor
   absl::Duration device_time;
-  std::string check_json;               // evidence: sets checked, elements, largest error over allowance
+  std::string check_json;  // evidence: sets checked, elements, largest error over allowance
 };
 
 struct FinalsOutcome {
@@ -72,10 +77,11 @@ struct SessionSpec {
 };
 
 struct SessionState {
-  std::string id;                        // 16 random bytes
-  Schedule anchor;                       // what is timed: the spec's, else the default, else naive
-  std::vector<double> anchor_seconds;    // all its timings, oldest first
+  std::string id;                      // 16 random bytes
+  Schedule anchor;                     // what is timed: the spec's, else the default, else naive
+  std::vector<double> anchor_seconds;  // all its timings, oldest first
   std::vector<CandidateFailure> anchor_failures;  // of those that were passed over
+  absl::Duration reference_time;                  // spent on making the references, for reports
 };
 
 struct WorkbenchOptions {
@@ -87,20 +93,25 @@ struct WorkbenchOptions {
 
 class Workbench {
  public:
-  static absl::StatusOr<std::unique_ptr<Workbench>> Make(const DeviceDescription& device, const WorkbenchOptions& options);
+  static absl::StatusOr<std::unique_ptr<Workbench>> Make(const DeviceDescription& device,
+                                                         const WorkbenchOptions& options);
   virtual ~Workbench() = default;
 
   // Builds candidates in parallel, each under the deadline. Results in the order given.
-  virtual std::vector<BuildOutcome> Build(const Workload& workload, absl::Span<const Schedule> schedules,
+  virtual std::vector<BuildOutcome> Build(const Workload& workload,
+                                          absl::Span<const Schedule> schedules,
                                           absl::Duration timeout) = 0;
-  // Starts a session: makes inputs and references, compares the reference with the interpreter at >= 256 points, times the anchor.
-  // FailedPrecondition: no anchor, not even naive, passed (the workload is refused; all failures are in the message).
-  // Unavailable: the device is lost. The current session, if any, ends.
+  // Starts a session: makes inputs and references, compares the reference with the interpreter at
+  // >= 256 points, times the anchor. FailedPrecondition: no anchor, not even naive, passed (the
+  // workload is refused; all failures are in the message). Unavailable: the device is lost. The
+  // current session, if any, ends.
   virtual absl::Status OpenSession(const SessionSpec& spec) = 0;
   virtual const SessionState& session() const = 0;
-  // Precondition: a session is open. Times the anchor again when it is due (every 30 trials, after a runner's replacement).
+  // Precondition: a session is open. Times the anchor again when it is due (every 30 trials, after
+  // a runner's replacement).
   virtual ScreenOutcome Screen(const Schedule& schedule, const Kernel& kernel) = 0;
-  virtual FinalsOutcome Finals(absl::Span<const Kernel> kernels, int rounds, absl::Duration idle, uint64_t order_seed) = 0;
+  virtual FinalsOutcome Finals(absl::Span<const Kernel> kernels, int rounds, absl::Duration idle,
+                               uint64_t order_seed) = 0;
   // Time with a builder or the runner at work so far (overlapping time counts once).
   virtual absl::Duration busy() const = 0;
   virtual bool quarantined() const = 0;

@@ -1,0 +1,38 @@
+// References: what the outputs of each content of BufferSets must be, computed once per session on
+// the device by the reference kernel (f64 accumulators, error bounds beside the values) and held
+// against the interpreter at seeded points, corners and tails.
+#ifndef TILEWRIGHT_MEASURE_REFERENCE_H_
+#define TILEWRIGHT_MEASURE_REFERENCE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "measure/buffer_sets.h"
+#include "measure/check.h"
+#include "measure/kernel_caller.h"
+#include "schedule/workload.h"
+
+namespace tilewright {
+
+// One ExpectedOutput per output.
+using Expected = std::vector<std::unique_ptr<ExpectedOutput>>;
+
+// Points that each output is compared with the interpreter at, beside corners and tails.
+inline constexpr int kInterpretedPoints = 256;
+
+// Computes the references of all contents; result[content][output]. `progress` is called before
+// each long step. FailedPrecondition: an error bound is infinite, the program cannot be evaluated
+// on these data, or reference and interpreter disagree (the point and both values are named).
+absl::StatusOr<std::vector<Expected>> MakeReferences(
+    const Workload& workload, const BufferSets& sets, KernelCaller& reference, uint64_t seed,
+    LaunchPool& pool, const std::function<void(const std::string&)>& progress);
+
+// How an output lies in memory at these sizes.
+OutputLayout LayoutOfOutput(const Workload& workload, int output, absl::Span<const int64_t> sizes);
+
+}  // namespace tilewright
+
+#endif  // TILEWRIGHT_MEASURE_REFERENCE_H_
