@@ -27,7 +27,7 @@ namespace tilewright {
 struct CoordinatorOptions {
   // Addresses to serve: "unix:/run/x.sock", "127.0.0.1:0". Plaintext, so only Unix sockets and
   // loopback are accepted.
-  std::vector<std::string> listen;
+  std::vector<std::string> listen = {};
   // A lease that is not renewed for this long goes back to the queue. Workers renew three times as
   // often.
   absl::Duration lease_time = absl::Seconds(30);
@@ -37,7 +37,7 @@ struct CoordinatorOptions {
   // Bounds of what a coordinator holds for its peers; more is ResourceExhausted.
   int max_pending_calls = 20000;
   // Now, never backwards; empty: the wall clock at the start plus a steady clock. For tests.
-  std::function<absl::Time()> clock;
+  std::function<absl::Time()> clock = nullptr;
 };
 
 class Coordinator {

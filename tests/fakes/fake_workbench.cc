@@ -71,8 +71,10 @@ class FakeWorkbench : public Workbench {
     if (log_ != nullptr) log_->CountScreen(schedule.ToString());
     if (++screens_ % 30 == 0) state_.anchor_seconds.push_back(state_.anchor_seconds[0]);
     if (const std::string* mark = schedule.Find("die"); mark != nullptr) {
-      const int fd = open(mark->c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-      if (fd >= 0) kill(getpid(), SIGKILL);
+      const bool always = *mark == "always";
+      if (always || open(mark->c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0600) >= 0) {
+        kill(getpid(), SIGKILL);
+      }
     }
     const absl::Duration time = absl::Milliseconds(Number(schedule, "sleep_ms", 0));
     absl::SleepFor(time);

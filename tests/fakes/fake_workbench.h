@@ -1,13 +1,13 @@
-// A workbench without a device: what a candidate comes to stands in its schedule, so tests read as
-// scripts.
+// A workbench without a device: what a candidate comes to stands in its schedule.
 //
 //   fake{us=120}                      takes 120 microseconds a call
-//   fake{us=120 fail=wrong_output}    fails when it is run ("_" stands for a blank in the kind's
-//   name) fake{us=120 build=build_failed}   does not build fake{us=120 digest=7}             has
-//   the same kernel as every other one with digest=7 fake{us=120 sleep_ms=50}          occupies the
-//   device for 50 ms fake{us=120 die=/tmp/x}           kills this process with SIGKILL when it is
-//   run, unless the file exists, which it makes fake{us=120 lost=1}               fails with
-//   "device lost" and quarantines the device
+//   fake{us=120 fail=wrong_output}    fails when it is run (`_`: a blank in the kind's name)
+//   fake{us=120 build=build_failed}   does not build
+//   fake{us=120 digest=7}             has the same kernel as every other one with digest=7
+//   fake{us=120 sleep_ms=50}          occupies the device for 50 ms
+//   fake{us=120 die=/tmp/x}           kills this process when run, unless the file exists
+//   fake{us=120 die=always}           … every time
+//   fake{us=120 lost=1}               fails with `device lost` and quarantines the device
 #ifndef TILEWRIGHT_TESTS_FAKES_FAKE_WORKBENCH_H_
 #define TILEWRIGHT_TESTS_FAKES_FAKE_WORKBENCH_H_
 
