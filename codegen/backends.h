@@ -19,9 +19,6 @@
 namespace tilewright {
 
 struct BuildOptions {
-  // Lets the object call the C math library (reference kernels). Otherwise an undefined symbol is
-  // an error.
-  bool may_call_math_library = false;
   // Fills BuiltObject::ir_after_passes and ::assembly, for dumps; costs a second code generation.
   bool keep_texts = false;
 };

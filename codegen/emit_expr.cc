@@ -20,63 +20,6 @@ bool IsCondition(Function function) {
          function == Function::kAnd || function == Function::kOr || function == Function::kNot;
 }
 
-bool IsInteger(ElementType type) { return type == ElementType::kI8 || type == ElementType::kI32; }
-
-// What the leaves and operations of an expression ask of its compute type.
-struct Demands {
-  bool f64 = false;
-  bool float_read = false;  // a tensor of floats
-  bool i32 = false;
-  bool integer = false;  // a tensor of integers
-  bool float_operation = false;
-};
-
-void CollectDemands(const Workload& workload, const Expr& expr, Demands* demands) {
-  switch (expr.kind) {
-    case Expr::Kind::kConstant:
-      if (expr.constant != std::floor(expr.constant) || std::abs(expr.constant) > 0x1p30)
-        demands->float_operation = true;
-      return;
-    case Expr::Kind::kRead: {
-      const ElementType type = workload.layout(expr.tensor).type;
-      demands->f64 |= type == ElementType::kF64;
-      demands->i32 |= type == ElementType::kI32;
-      (IsInteger(type) ? demands->integer : demands->float_read) = true;
-      return;
-    }
-    case Expr::Kind::kReduce: {
-      // The surrounding expression gets the accumulator.
-      const ElementType type = ComputeType(workload, *expr.operands[0]);
-      demands->f64 |= type == ElementType::kF64;
-      demands->i32 |= type == ElementType::kI32;
-      (IsInteger(type) ? demands->integer : demands->float_read) = true;
-      return;
-    }
-    case Expr::Kind::kIndexValue:
-    case Expr::Kind::kSize:
-      return;
-    case Expr::Kind::kCall:
-      break;
-  }
-  switch (expr.function) {
-    case Function::kAdd:
-    case Function::kMul:
-    case Function::kNeg:
-    case Function::kMin:
-    case Function::kMax:
-    case Function::kRelu:
-    case Function::kAbs:
-    case Function::kWhere:
-      break;
-    case Function::kCast:
-      if (!IsInteger(expr.cast_type)) demands->float_operation = true;
-      break;
-    default:
-      if (!IsCondition(expr.function)) demands->float_operation = true;
-  }
-  for (const ExprPtr& operand : expr.operands) CollectDemands(workload, *operand, demands);
-}
-
 // True if the value is an integer known without reading tensors; then *affine gets it (kSize
 // apart).
 bool IsIntegerExpression(const Expr& expr) {
@@ -237,16 +180,10 @@ Value* EmitAtom(KernelModule& m, const AffineTerm& term, const EmitContext& cont
 
 }  // namespace
 
-ElementType ComputeType(const Workload& workload, const Expr& expr) {
-  Demands demands;
-  CollectDemands(workload, expr, &demands);
-  if (demands.f64) return ElementType::kF64;
-  if (demands.float_read) return ElementType::kF32;
-  if (demands.integer && !demands.float_operation) return ElementType::kI32;
-  return demands.i32 ? ElementType::kF64 : ElementType::kF32;
-}
-
 Value* EmitExpr(KernelModule& m, const Expr& expr, const EmitContext& context) {
+  if (context.known != nullptr) {
+    if (Value* value = context.known(expr)) return value;
+  }
   switch (expr.kind) {
     case Expr::Kind::kConstant:
       return ComputeConstant(m, context.compute, context.lanes, expr.constant);
@@ -325,13 +262,13 @@ Value* EmitReduceStep(KernelModule& m, ReduceOp op, Value* a, Value* b) {
   const bool integer = ComputeTypeOf(a) == ElementType::kI32;
   if (op == ReduceOp::kSum) return integer ? builder.CreateAdd(a, b) : builder.CreateFAdd(a, b);
   const bool max = op == ReduceOp::kMax;
-  Value* keep = nullptr;
   if (integer) {
-    keep = max ? builder.CreateICmpSGT(a, b) : builder.CreateICmpSLT(a, b);
-  } else {
-    keep = max ? builder.CreateFCmpOGT(a, b) : builder.CreateFCmpOLT(a, b);
+    Value* keep = max ? builder.CreateICmpSGT(a, b) : builder.CreateICmpSLT(a, b);
+    return builder.CreateSelect(keep, a, b);
   }
-  return builder.CreateSelect(keep, a, b);
+  // The comparison is false, and b taken, where b is NaN; a NaN in a is taken by the second.
+  Value* keep = max ? builder.CreateFCmpOGT(a, b) : builder.CreateFCmpOLT(a, b);
+  return builder.CreateSelect(builder.CreateFCmpUNO(a, a), a, builder.CreateSelect(keep, a, b));
 }
 
 Value* ReduceIdentity(KernelModule& m, ReduceOp op, ElementType compute, int lanes) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "codegen/kernel_module.h"
+#include "schedule/compute_type.h"
 #include "schedule/expression.h"
 
 namespace tilewright {
@@ -26,14 +27,12 @@ struct EmitContext {
   // The value of a kRead, or of a kReduce, in type `compute` and `lanes` lanes.
   std::function<llvm::Value*(const Expr&)> read;
   std::function<llvm::Value*(const Expr&)> reduce;
+  // May be null, and may return null: else the value of an expression that need not be computed
+  // again.
+  std::function<llvm::Value*(const Expr&)> known;
 };
 
 llvm::Value* EmitExpr(KernelModule& module, const Expr& expr, const EmitContext& context);
-
-// The type `expr` is computed in: f64 if it reads f64; i32 if it reads integers only and has only
-// operations that keep them integers; f64 if other operations meet i32 alone; else f32. The type of
-// a reduction is that of its operand, which is also what it accumulates in.
-ElementType ComputeType(const Workload& workload, const Expr& expr);
 
 // An i1 (per lane): whether a condition holds; an expression of another kind holds where it is not
 // 0.
@@ -50,8 +49,7 @@ llvm::Value* EmitIndex(KernelModule& module, const AffineIndex& index, const Emi
 llvm::Value* EmitIndexLanes(KernelModule& module, const AffineIndex& index,
                             const EmitContext& context);
 
-// a op b, where a is the accumulator. min and max return b where they are not ordered by `<`, as
-// the interpreter does.
+// a op b. min and max are NaN if either is.
 llvm::Value* EmitReduceStep(KernelModule& module, ReduceOp op, llvm::Value* a, llvm::Value* b);
 // What a reduction begins with: 0, -infinity, infinity (the ends of i32).
 llvm::Value* ReduceIdentity(KernelModule& module, ReduceOp op, ElementType compute, int lanes);

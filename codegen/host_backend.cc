@@ -189,13 +189,12 @@ std::optional<std::string> Emit(llvm::Module& module, llvm::TargetMachine* machi
 }
 
 // InternalError if the object needs a symbol from elsewhere; adds the size of its code.
-absl::Status InspectObject(llvm::StringRef bytes, bool may_call, int64_t* code_bytes) {
+absl::Status InspectObject(llvm::StringRef bytes, int64_t* code_bytes) {
   auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
   if (!object) return absl::InternalError(llvm::toString(object.takeError()));
   for (const llvm::object::SectionRef& section : (*object)->sections()) {
     if (section.isText()) *code_bytes += static_cast<int64_t>(section.getSize());
   }
-  if (may_call) return absl::OkStatus();
   for (const llvm::object::SymbolRef& symbol : (*object)->symbols()) {
     auto flags = symbol.getFlags();
     if (!flags) return absl::InternalError(llvm::toString(flags.takeError()));
@@ -208,8 +207,7 @@ absl::Status InspectObject(llvm::StringRef bytes, bool may_call, int64_t* code_b
   return absl::OkStatus();
 }
 
-void SetFunctionAttributes(llvm::Module& module, const Target& target) {
-  const std::string width = absl::StrCat(target.vector_bits);
+void ReportFrames(llvm::Module& module) {
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     function.addFnAttr("warn-stack-size", "0");  // reports every frame to the collector
@@ -248,7 +246,7 @@ absl::StatusOr<BuiltObject> BuildHostObject(llvm::Module& module, const Target& 
   Collector::Report report;
   module.getContext().setDiagnosticHandler(std::make_unique<Collector>(&report));
   RunPasses(module, *machine);
-  SetFunctionAttributes(module, target);
+  ReportFrames(module);
   BuiltObject built;
   if (options.keep_texts) {
     built.ir_after_passes = Print(module);
@@ -269,9 +267,7 @@ absl::StatusOr<BuiltObject> BuildHostObject(llvm::Module& module, const Target& 
   built.object.format = "elf-x86_64";
   built.object.bytes.assign(bytes.begin(), bytes.end());
   int64_t code_bytes = 0;
-  if (absl::Status status =
-          InspectObject(built.object.bytes, options.may_call_math_library, &code_bytes);
-      !status.ok()) {
+  if (absl::Status status = InspectObject(built.object.bytes, &code_bytes); !status.ok()) {
     return status;
   }
   built.resources = {

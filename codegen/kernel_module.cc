@@ -34,7 +34,7 @@ KernelModule::KernelModule(const Workload& workload, const Target& target)
   builder_.setFastMathFlags(flags);
 }
 
-KernelModule::Entry KernelModule::BeginEntry(int threads) {
+KernelModule::Entry KernelModule::BeginEntry(int threads, int extra_buffers) {
   const int number = static_cast<int>(launches_.size());
   llvm::Type* pointer = builder_.getPtrTy();
   llvm::Type* i64 = builder_.getInt64Ty();
@@ -42,9 +42,8 @@ KernelModule::Entry KernelModule::BeginEntry(int threads) {
   launch.entry = absl::StrCat("tw_entry_", number);  // WriteKernel gives the final symbol
   launch.threads = threads;
   std::vector<llvm::Type*> body_types = {pointer, pointer, i64, i64};
-  std::vector<int> buffers(workload_.parameters().begin(), workload_.parameters().end());
-  buffers.insert(buffers.end(), workload_.outputs().begin(), workload_.outputs().end());
-  for (size_t i = 0; i < buffers.size(); ++i) {
+  const size_t buffers = workload_.parameters().size() + workload_.outputs().size() + extra_buffers;
+  for (size_t i = 0; i < buffers; ++i) {
     launch.arguments.push_back({Argument::Kind::kBuffer, static_cast<int>(i), 0});
     body_types.push_back(pointer);
   }
@@ -82,7 +81,7 @@ KernelModule::Entry KernelModule::BeginEntry(int threads) {
   entry.thread = body->getArg(2);
   entry.threads = body->getArg(3);
   body->addParamAttr(1, llvm::Attribute::NoAlias);
-  for (size_t i = 0; i < buffers.size(); ++i) {
+  for (size_t i = 0; i < buffers; ++i) {
     const int parameter = static_cast<int>(4 + i);
     llvm::Argument* buffer = body->getArg(parameter);
     buffer->setName(absl::StrCat("buffer", i));
@@ -91,7 +90,7 @@ KernelModule::Entry KernelModule::BeginEntry(int threads) {
     if (i < workload_.parameters().size()) body->addParamAttr(parameter, llvm::Attribute::ReadOnly);
     entry.buffers.push_back(buffer);
   }
-  int next = static_cast<int>(4 + buffers.size());
+  int next = static_cast<int>(4 + buffers);
   for (const SizeRange& size : workload_.sizes()) {
     entry.sizes.push_back(size.fixed() ? Int(size.low)
                                        : static_cast<llvm::Value*>(body->getArg(next++)));

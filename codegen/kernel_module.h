@@ -35,8 +35,9 @@ class KernelModule {
     std::vector<llvm::Value*> buffers;  // ptr, loaded from args: parameters, then outputs
     std::vector<llvm::Value*> sizes;    // i64 by index number: a constant, or loaded from args where ranged
   };
-  // Begins an entry and its launch; every buffer and every ranged size is an argument. Buffers are noalias.
-  Entry BeginEntry(int threads);
+  // Begins an entry and its launch; every buffer and every ranged size is an argument. Buffers are noalias. `extra_buffers` more
+  // than the workload's follow them (reference kernels write two per output).
+  Entry BeginEntry(int threads, int extra_buffers = 0);
   // Ends it with `ret void`.
   void EndEntry();
 

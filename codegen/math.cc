@@ -119,7 +119,8 @@ class MathEmitter {
   // exp(x + x_low) * 2^offset; x_low (may be null) is small. No result is subnormal before the last
   // multiplication.
   Value* Exp(Value* x, Value* x_low = nullptr, int offset = 0) {
-    x = b_.CreateSelect(b_.CreateFCmpOLT(x, F(k_.exp_low)), F(k_.exp_low), x);
+    const double low = k_.exp_low - std::ceil(offset * 0.6932);
+    x = b_.CreateSelect(b_.CreateFCmpOLT(x, F(low)), F(low), x);
     x = b_.CreateSelect(b_.CreateFCmpOGT(x, F(k_.exp_high)), F(k_.exp_high), x);
     // n = round(x / ln 2), as a float and (in the low bits of the sum) as an integer.
     Value* sum = MulAdd(x, F(1.4426950408889634074), F(k_.round_magic));
@@ -211,10 +212,10 @@ class MathEmitter {
     Value* negative = b_.CreateFCmpOLT(x, F(0));
     Value* down = F(std::ldexp(1.0, -k_.scale_bits));
     Value* product = b_.CreateFMul(b_.CreateFMul(x, Tail(Abs(x), k_.scale_bits)), down);
-    Value* above =
-        b_.CreateSelect(b_.CreateFCmpOGT(x, F(k_.tail_limit)), x, b_.CreateFSub(x, product));
-    Value* result = b_.CreateSelect(negative, product, above);
-    return b_.CreateSelect(b_.CreateFCmpOEQ(x, F(-INFINITY)), F(-0.0), result);  // the limit
+    // Beyond the limit the tail is 0, however large x is.
+    Value* beyond = b_.CreateFCmpOGT(Abs(x), F(k_.tail_limit));
+    product = b_.CreateSelect(beyond, F(-0.0), product);
+    return b_.CreateSelect(negative, product, b_.CreateFSub(x, product));
   }
 
   Value* Abs(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }

@@ -1,12 +1,21 @@
 #include <vector>
 
+#include "codegen/naive.h"
+#include "codegen/pointwise_vectorised.h"
+#include "codegen/row_reduction_fused.h"
 #include "codegen/writer.h"
 
 namespace tilewright {
 
 // The only list of kernel writers: one row per variant and backend.
 absl::Span<const Writer> AllWriters() {
-  static const auto* const kWriters = new std::vector<Writer>{};
+  static const auto* const kWriters = new std::vector<Writer>{
+      {"contraction.naive", "host", WriteNaive},
+      {"pointwise.naive", "host", WriteNaive},
+      {"pointwise.vectorised", "host", WritePointwiseVectorised},
+      {"row_reduction.naive", "host", WriteNaive},
+      {"row_reduction.fused", "host", WriteRowReductionFused},
+  };
   return *kWriters;
 }
 

@@ -1,5 +1,8 @@
 #include <vector>
 
+#include "schedule/naive.h"
+#include "schedule/pointwise_vectorised.h"
+#include "schedule/row_reduction_fused.h"
 #include "schedule/variant.h"
 
 namespace tilewright {
@@ -7,7 +10,10 @@ namespace tilewright {
 // The only list of variants: naive ones first within a family, the best last. Command line, tests
 // and docs iterate over it.
 absl::Span<const Variant> AllVariants() {
-  static const auto* const variants = new std::vector<Variant>{};
+  static const auto* const variants = new std::vector<Variant>{
+      ContractionNaiveVariant(),  PointwiseNaiveVariant(),    PointwiseVectorisedVariant(),
+      RowReductionNaiveVariant(), RowReductionFusedVariant(),
+  };
   return *variants;
 }
 
