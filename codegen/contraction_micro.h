@@ -1,4 +1,5 @@
-// The micro-kernel of contraction.tiled: a tile of micro_m rows by vectors_n vectors stays in registers while k runs.
+// The micro-kernel of contraction.tiled: a tile of micro_m rows by vectors_n vectors stays in
+// registers while k runs.
 #ifndef TILEWRIGHT_CODEGEN_CONTRACTION_MICRO_H_
 #define TILEWRIGHT_CODEGEN_CONTRACTION_MICRO_H_
 
@@ -9,16 +10,16 @@ namespace tilewright {
 
 // One call's values. Strides and distances in elements of the accumulator's type.
 struct MicroCall {
-  llvm::Value* a;           // row 0 at the block's first step
-  llvm::Value* a_row;       // strides of a; ignored where a is packed
+  llvm::Value* a;      // row 0 at the block's first step
+  llvm::Value* a_row;  // strides of a; ignored where a is packed
   llvm::Value* a_depth;
-  llvm::Value* rows;        // rows that a has here (edge function only)
-  llvm::Value* b;           // column 0 at the first step; columns are adjacent
-  llvm::Value* b_depth;     // ignored where b is packed
+  llvm::Value* rows;     // rows that a has here (edge function only)
+  llvm::Value* b;        // column 0 at the first step; columns are adjacent
+  llvm::Value* b_depth;  // ignored where b is packed
   llvm::Value* steps;
-  llvm::Value* sums;        // what the tile starts from
+  llvm::Value* sums;  // where partial sums wait, or where the tile will go: fetched ahead
   llvm::Value* sums_row;
-  llvm::Value* start;       // i1: start from `sums` rather than from 0
+  llvm::Value* start;  // i1: the sums that wait are added
   llvm::Value* result;
   llvm::Value* result_row;
 };

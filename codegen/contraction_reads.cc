@@ -13,20 +13,23 @@ ContractionReads::ContractionReads(KernelModule& module, const Contraction& cont
                                    const KernelModule::Entry& entry)
     : module_(module), contraction_(contraction), entry_(entry) {
   batches_ = module_.Int(1);
-  for (const Axis& axis : contraction_.batch) batches_ = module_.builder().CreateNSWMul(batches_, Extent(axis));
+  for (const Axis& axis : contraction_.batch)
+    batches_ = module_.builder().CreateNSWMul(batches_, Extent(axis));
   k_ = module_.Int(1);
   for (const Axis& axis : contraction_.k) k_ = module_.builder().CreateNSWMul(k_, Extent(axis));
 }
 
 Value* ContractionReads::Extent(const Axis& axis) const {
   Value* extent = module_.Int(1);
-  for (int index : axis.indices) extent = module_.builder().CreateNSWMul(extent, entry_.sizes[index]);
+  for (int index : axis.indices)
+    extent = module_.builder().CreateNSWMul(extent, entry_.sizes[index]);
   return extent;
 }
 
 Value* ContractionReads::BatchCount(const ContractionOperand& operand) const {
   Value* count = module_.Int(1);
-  for (int axis : operand.batch) count = module_.builder().CreateNSWMul(count, Extent(contraction_.batch[axis]));
+  for (int axis : operand.batch)
+    count = module_.builder().CreateNSWMul(count, Extent(contraction_.batch[axis]));
   return count;
 }
 
@@ -34,7 +37,8 @@ Value* ContractionReads::Of(const Stride& stride) const {
   Value* sum = module_.Int(0);
   for (const Stride::Term& term : stride.terms) {
     Value* product = module_.Int(term.coefficient);
-    for (int index : term.sizes) product = module_.builder().CreateNSWMul(product, entry_.sizes[index]);
+    for (int index : term.sizes)
+      product = module_.builder().CreateNSWMul(product, entry_.sizes[index]);
     sum = module_.builder().CreateNSWAdd(sum, product);
   }
   return sum;
@@ -54,7 +58,8 @@ Value* ContractionReads::Buffer(int tensor) const {
   return nullptr;  // a matched contraction reads buffers only
 }
 
-void ContractionReads::SetBatch(absl::Span<const int> axes, Value* position, Values* indices) const {
+void ContractionReads::SetBatch(absl::Span<const int> axes, Value* position,
+                                Values* indices) const {
   for (size_t i = axes.size(); i-- > 0;) {
     const Axis& axis = contraction_.batch[axes[i]];
     if (i == 0) {
@@ -104,20 +109,23 @@ void ContractionReads::SetK(Value* position, Values* indices) const {
   }
 }
 
-Value* ContractionReads::Offset(int tensor, absl::Span<const AffineIndex> subscripts, const Values& indices) const {
+Value* ContractionReads::Offset(int tensor, absl::Span<const AffineIndex> subscripts,
+                                const Values& indices) const {
   EmitContext context;
   context.index_values = indices;
   context.sizes = entry_.sizes;
   Value* offset = module_.Int(0);
   for (size_t d = 0; d < subscripts.size(); ++d) {
     Value* stride = Of(DimensionStride(module_.workload(), tensor, static_cast<int>(d)));
-    Value* part = module_.builder().CreateNSWMul(EmitIndex(module_, subscripts[d], context), stride);
+    Value* part =
+        module_.builder().CreateNSWMul(EmitIndex(module_, subscripts[d], context), stride);
     offset = module_.builder().CreateNSWAdd(offset, part);
   }
   return offset;
 }
 
-Value* ContractionReads::ReadOne(const Expr& read, const Values& indices, ElementType compute) const {
+Value* ContractionReads::ReadOne(const Expr& read, const Values& indices,
+                                 ElementType compute) const {
   llvm::IRBuilder<>& b = module_.builder();
   const Workload& workload = module_.workload();
   const ElementType type = workload.layout(read.tensor).type;
@@ -134,9 +142,11 @@ Value* ContractionReads::ReadOne(const Expr& read, const Values& indices, Elemen
     const Dimension& dimension = workload.layout(read.tensor).dimensions[d];
     Value* size = dimension.index < 0 ? module_.Int(dimension.size) : entry_.sizes[dimension.index];
     // Unsigned, so that negative numbers are outside as well.
-    inside = b.CreateAnd(inside, b.CreateICmpULT(EmitIndex(module_, read.subscripts[d], context), size));
+    inside =
+        b.CreateAnd(inside, b.CreateICmpULT(EmitIndex(module_, read.subscripts[d], context), size));
   }
-  Value* value = module_.LoadElements(type, Buffer(read.tensor), b.CreateSelect(inside, offset, module_.Int(0)), 1, compute);
+  Value* value = module_.LoadElements(type, Buffer(read.tensor),
+                                      b.CreateSelect(inside, offset, module_.Int(0)), 1, compute);
   return b.CreateSelect(inside, value, llvm::Constant::getNullValue(value->getType()));
 }
 
@@ -145,7 +155,8 @@ Value* ContractionReads::Read(const Expr& read, const Values& indices, int lane_
   if (lanes == 1) return ReadOne(read, indices, compute);
   const Workload& workload = module_.workload();
   std::optional<Stride> stride = StrideAlong(workload, read.tensor, read.subscripts, lane_index);
-  if (stride.has_value() && stride->Is(0)) return Splat(module_, ReadOne(read, indices, compute), lanes);
+  if (stride.has_value() && stride->Is(0))
+    return Splat(module_, ReadOne(read, indices, compute), lanes);
   if (stride.has_value() && stride->Is(1) && StaysInside(workload, read.tensor, read.subscripts)) {
     return module_.LoadElements(workload.layout(read.tensor).type, Buffer(read.tensor),
                                 Offset(read.tensor, read.subscripts, indices), lanes, compute);
@@ -155,7 +166,8 @@ Value* ContractionReads::Read(const Expr& read, const Values& indices, int lane_
     Values shifted = indices;
     shifted[lane_index] = module_.builder().CreateNSWAdd(indices[lane_index], module_.Int(lane));
     Value* element = ReadOne(read, shifted, compute);
-    if (vector == nullptr) vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(element->getType(), lanes));
+    if (vector == nullptr)
+      vector = llvm::PoisonValue::get(llvm::FixedVectorType::get(element->getType(), lanes));
     vector = module_.builder().CreateInsertElement(vector, element, lane);
   }
   return vector;
@@ -170,10 +182,12 @@ Value* ContractionReads::Element(const ContractionOperand& operand, const Values
   return EmitExpr(module_, *operand.value, context);
 }
 
-Value* ContractionReads::Adjacent(const ContractionOperand& operand, Value* offset, int lanes) const {
+Value* ContractionReads::Adjacent(const ContractionOperand& operand, Value* offset,
+                                  int lanes) const {
   const Expr& read = *operand.read;
-  Value* loaded = module_.LoadElements(module_.workload().layout(read.tensor).type, Buffer(read.tensor), offset, lanes,
-                                       contraction_.accumulator);
+  Value* loaded =
+      module_.LoadElements(module_.workload().layout(read.tensor).type, Buffer(read.tensor), offset,
+                           lanes, contraction_.accumulator);
   if (operand.value.get() == &read) return loaded;
   EmitContext context;
   context.lanes = lanes;

@@ -6,8 +6,9 @@
 //                   pack what is private as soon as its block is known
 //                   for strips of n and m                        Block
 //                     one micro-tile                             Tile
-// The micro-kernel writes its tile straight to the output, or to where partial sums wait, or, for tiles at an edge and for the
-// last block of k when there is an epilogue, to a small tile on the stack which Finish carries on from.
+// The micro-kernel writes its tile straight to the output, or to where partial sums wait, or, for
+// tiles at an edge and for the last block of k when there is an epilogue, to a small tile on the
+// stack which Finish carries on from.
 #include "codegen/contraction_tiled.h"
 
 #include <utility>
@@ -42,8 +43,10 @@ class TiledWriter {
     micro_ = MicroKernel::Emit(m_, plan_);
     if (plan_.pack_a == Packing::kShared || plan_.pack_b == Packing::kShared) {
       Begin();
-      if (plan_.pack_a == Packing::kShared) PackShared(c_.a, c_.m, plan_.micro_m, plan_.shared_a_offset);
-      if (plan_.pack_b == Packing::kShared) PackShared(c_.b, c_.n, plan_.micro_n(), plan_.shared_b_offset);
+      if (plan_.pack_a == Packing::kShared)
+        PackShared(c_.a, c_.m, plan_.micro_m, plan_.shared_a_offset);
+      if (plan_.pack_b == Packing::kShared)
+        PackShared(c_.b, c_.n, plan_.micro_n(), plan_.shared_b_offset);
       m_.EndEntry();
     }
     Begin();
@@ -52,7 +55,8 @@ class TiledWriter {
   }
 
  private:
-  // ---- Set-up --------------------------------------------------------------------------------------------------
+  // ---- Set-up
+  // --------------------------------------------------------------------------------------------------
 
   void Begin() {
     entry_ = m_.BeginEntry(plan_.threads);
@@ -61,7 +65,8 @@ class TiledWriter {
     columns_ = reads_->Extent(c_.n);
     strips_m_ = m_.CeilDiv(rows_, plan_.micro_m);
     strips_n_ = m_.CeilDiv(columns_, plan_.micro_n());
-    // Blocks of k are of even length, in whole multiples of 8 steps so that unrolled loops have no tail.
+    // Blocks of k are of even length, in whole multiples of 8 steps so that unrolled loops have no
+    // tail.
     if (plan_.one_k_block) {
       k_blocks_ = m_.Int(1);
       k_block_ = reads_->K();
@@ -88,8 +93,8 @@ class TiledWriter {
             b_.CreateUDiv(b_.CreateNSWMul(count, next), m_.Int(parts))};
   }
 
-  StripSource Source(const ContractionOperand& operand, const Axis& axis, int strip_rows, std::vector<Value*> indices,
-                     const Range& k) {
+  StripSource Source(const ContractionOperand& operand, const Axis& axis, int strip_rows,
+                     std::vector<Value*> indices, const Range& k) {
     StripSource source;
     source.operand = &operand;
     source.axis = &axis;
@@ -103,9 +108,11 @@ class TiledWriter {
     return source;
   }
 
-  // ---- The launch that packs for all threads -------------------------------------------------------------------
+  // ---- The launch that packs for all threads
+  // -------------------------------------------------------------------
 
-  void PackShared(const ContractionOperand& operand, const Axis& axis, int64_t strip_rows, int64_t offset) {
+  void PackShared(const ContractionOperand& operand, const Axis& axis, int64_t strip_rows,
+                  int64_t offset) {
     Value* strips = m_.CeilDiv(reads_->Extent(axis), strip_rows);
     Value* per_batch = b_.CreateNSWMul(k_blocks_, strips);
     Value* items = b_.CreateNSWMul(reads_->BatchCount(operand), per_batch);
@@ -124,7 +131,8 @@ class TiledWriter {
   }
 
   // [batch][block of k][strip][k][row], without gaps.
-  Value* SharedStrip(int64_t offset, Value* batch, Value* strips, int64_t strip_rows, const Range& k, Value* strip) {
+  Value* SharedStrip(int64_t offset, Value* batch, Value* strips, int64_t strip_rows,
+                     const Range& k, Value* strip) {
     Value* padded = b_.CreateNSWMul(strips, m_.Int(strip_rows));
     Value* at = b_.CreateNSWMul(b_.CreateNSWMul(batch, reads_->K()), padded);
     at = b_.CreateNSWAdd(at, b_.CreateNSWMul(k.begin, padded));
@@ -133,12 +141,14 @@ class TiledWriter {
     return At(Bytes(entry_.workspace, m_.Int(offset)), at);
   }
 
-  // ---- The launch that multiplies ------------------------------------------------------------------------------
+  // ---- The launch that multiplies
+  // ------------------------------------------------------------------------------
 
   void Multiply() {
     tile_ = m_.Local(element_, "tile", plan_.micro_m * plan_.micro_n());
-    own_area_ = Bytes(entry_.workspace, b_.CreateNSWAdd(m_.Int(plan_.threads_offset),
-                                                        b_.CreateNSWMul(entry_.thread, m_.Int(plan_.thread_bytes))));
+    own_area_ = Bytes(entry_.workspace,
+                      b_.CreateNSWAdd(m_.Int(plan_.threads_offset),
+                                      b_.CreateNSWMul(entry_.thread, m_.Int(plan_.thread_bytes))));
     Value* thread = entry_.thread;
     Value* number_n = b_.CreateURem(thread, m_.Int(plan_.threads_n));
     thread = b_.CreateUDiv(thread, m_.Int(plan_.threads_n));
@@ -150,8 +160,10 @@ class TiledWriter {
     m_.For(batches.begin, batches.end, 1, "batch", [&](Value* batch) {
       indices_ = reads_->AtBatch(batch);
       output_base_ = reads_->Offset(c_.output, c_.output_subscripts, indices_);
-      if (plan_.pack_a == Packing::kNone) a_base_ = reads_->Offset(c_.a.read->tensor, c_.a.read->subscripts, indices_);
-      if (plan_.pack_b == Packing::kNone) b_base_ = reads_->Offset(c_.b.read->tensor, c_.b.read->subscripts, indices_);
+      if (plan_.pack_a == Packing::kNone)
+        a_base_ = reads_->Offset(c_.a.read->tensor, c_.a.read->subscripts, indices_);
+      if (plan_.pack_b == Packing::kNone)
+        b_base_ = reads_->Offset(c_.b.read->tensor, c_.b.read->subscripts, indices_);
       if (plan_.pack_a == Packing::kShared) a_batch_ = reads_->OwnBatch(c_.a, indices_);
       if (plan_.pack_b == Packing::kShared) b_batch_ = reads_->OwnBatch(c_.b, indices_);
       OrderedBlocks();
@@ -159,7 +171,8 @@ class TiledWriter {
   }
 
   // Blocks of even length, at most `tile` strips.
-  void ForBlocks(const Range& own, int64_t tile, const char* name, Range* block, const std::function<void()>& body) {
+  void ForBlocks(const Range& own, int64_t tile, const char* name, Range* block,
+                 const std::function<void()>& body) {
     Value* length = b_.CreateNSWSub(own.end, own.begin);
     Value* count = m_.CeilDiv(length, tile);
     Value* each = Ceil(length, m_.Max(count, m_.Int(1)));
@@ -189,46 +202,77 @@ class TiledWriter {
   void OrderedBlocks() {
     switch (plan_.order) {
       case BlockOrder::kNKM:
-        return ForN([&] { ForK([&] { PackB(); ForM([&] { PackA(); Block(); }); }); });
+        return ForN([&] {
+          ForK([&] {
+            PackB();
+            ForM([&] {
+              PackA();
+              Block();
+            });
+          });
+        });
       case BlockOrder::kMKN:
-        return ForM([&] { ForK([&] { PackA(); ForN([&] { PackB(); Block(); }); }); });
+        return ForM([&] {
+          ForK([&] {
+            PackA();
+            ForN([&] {
+              PackB();
+              Block();
+            });
+          });
+        });
       case BlockOrder::kNMK:
-        return ForN([&] { ForM([&] { ForK([&] { PackA(); PackB(); Block(); }); }); });
+        return ForN([&] {
+          ForM([&] {
+            ForK([&] {
+              PackA();
+              PackB();
+              Block();
+            });
+          });
+        });
     }
   }
 
   void PackA() {
     if (plan_.pack_a != Packing::kPrivate) return;
-    EmitPackStrips(m_, *reads_, Source(c_.a, c_.m, plan_.micro_m, indices_, block_k_), block_m_.begin, block_m_.end,
-                   Bytes(own_area_, m_.Int(plan_.private_a_offset)));
+    EmitPackStrips(m_, *reads_, Source(c_.a, c_.m, plan_.micro_m, indices_, block_k_),
+                   block_m_.begin, block_m_.end, Bytes(own_area_, m_.Int(plan_.private_a_offset)));
   }
 
   void PackB() {
     if (plan_.pack_b == Packing::kShared) return;
-    const StripSource source = Source(c_.b, c_.n, static_cast<int>(plan_.micro_n()), indices_, block_k_);
+    const StripSource source =
+        Source(c_.b, c_.n, static_cast<int>(plan_.micro_n()), indices_, block_k_);
     Value* to = Bytes(own_area_, m_.Int(plan_.private_b_offset));
     if (plan_.pack_b == Packing::kPrivate) {
       return EmitPackStrips(m_, *reads_, source, block_n_.begin, block_n_.end, to);
     }
     // Used in place, but vectors must not be read past the last column: a partial strip is packed.
-    Value* partial = b_.CreateICmpSGT(b_.CreateNSWMul(block_n_.end, m_.Int(plan_.micro_n())), columns_);
+    Value* partial =
+        b_.CreateICmpSGT(b_.CreateNSWMul(block_n_.end, m_.Int(plan_.micro_n())), columns_);
     m_.If(partial, [&] {
-      EmitPackStrips(m_, *reads_, source, b_.CreateNSWSub(block_n_.end, m_.Int(1)), block_n_.end, to);
+      EmitPackStrips(m_, *reads_, source, b_.CreateNSWSub(block_n_.end, m_.Int(1)), block_n_.end,
+                     to);
     });
   }
 
   void Block() {
-    auto strips = [&](const Range& range, const char* name, const std::function<void(Value*)>& body) {
+    auto strips = [&](const Range& range, const char* name,
+                      const std::function<void(Value*)>& body) {
       m_.For(range.begin, range.end, 1, name, body);
     };
     if (plan_.inner_m) {
-      strips(block_n_, "strip.n", [&](Value* n) { strips(block_m_, "strip.m", [&](Value* m) { Tile(m, n); }); });
+      strips(block_n_, "strip.n",
+             [&](Value* n) { strips(block_m_, "strip.m", [&](Value* m) { Tile(m, n); }); });
     } else {
-      strips(block_m_, "strip.m", [&](Value* m) { strips(block_n_, "strip.n", [&](Value* n) { Tile(m, n); }); });
+      strips(block_m_, "strip.m",
+             [&](Value* m) { strips(block_n_, "strip.n", [&](Value* n) { Tile(m, n); }); });
     }
   }
 
-  // ---- One micro-tile ------------------------------------------------------------------------------------------
+  // ---- One micro-tile
+  // ------------------------------------------------------------------------------------------
 
   void Tile(Value* strip_m, Value* strip_n) {
     row_ = b_.CreateNSWMul(strip_m, m_.Int(plan_.micro_m));
@@ -257,12 +301,14 @@ class TiledWriter {
       Value* at = b_.CreateNSWMul(b_.CreateNSWSub(strip, block_m_.begin), elements);
       call->a = At(Bytes(own_area_, m_.Int(plan_.private_a_offset)), at);
     } else if (plan_.pack_a == Packing::kShared) {
-      call->a = SharedStrip(plan_.shared_a_offset, a_batch_, strips_m_, plan_.micro_m, block_k_, strip);
+      call->a =
+          SharedStrip(plan_.shared_a_offset, a_batch_, strips_m_, plan_.micro_m, block_k_, strip);
     } else {
       call->a_row = reads_->Of(c_.a.row_stride);
       call->a_depth = reads_->Of(c_.a.depth_stride);
       Value* at = b_.CreateNSWAdd(a_base_, b_.CreateNSWMul(row_, call->a_row));
-      call->a = At(reads_->Buffer(c_.a.read->tensor), b_.CreateNSWAdd(at, b_.CreateNSWMul(block_k_.begin, call->a_depth)));
+      call->a = At(reads_->Buffer(c_.a.read->tensor),
+                   b_.CreateNSWAdd(at, b_.CreateNSWMul(block_k_.begin, call->a_depth)));
     }
   }
 
@@ -271,13 +317,16 @@ class TiledWriter {
     call->b_depth = micro_n;
     Value* own = Bytes(own_area_, m_.Int(plan_.private_b_offset));
     if (plan_.pack_b == Packing::kPrivate) {
-      call->b = At(own, b_.CreateNSWMul(b_.CreateNSWSub(strip, block_n_.begin), b_.CreateNSWMul(steps_, micro_n)));
+      call->b = At(own, b_.CreateNSWMul(b_.CreateNSWSub(strip, block_n_.begin),
+                                        b_.CreateNSWMul(steps_, micro_n)));
     } else if (plan_.pack_b == Packing::kShared) {
-      call->b = SharedStrip(plan_.shared_b_offset, b_batch_, strips_n_, plan_.micro_n(), block_k_, strip);
+      call->b =
+          SharedStrip(plan_.shared_b_offset, b_batch_, strips_n_, plan_.micro_n(), block_k_, strip);
     } else {
       Value* whole = b_.CreateICmpEQ(tile_columns_, micro_n);
       Value* depth = reads_->Of(c_.b.depth_stride);
-      Value* at = b_.CreateNSWAdd(b_.CreateNSWAdd(b_base_, column_), b_.CreateNSWMul(block_k_.begin, depth));
+      Value* at = b_.CreateNSWAdd(b_.CreateNSWAdd(b_base_, column_),
+                                  b_.CreateNSWMul(block_k_.begin, depth));
       call->b = b_.CreateSelect(whole, At(reads_->Buffer(c_.b.read->tensor), at), own);
       call->b_depth = b_.CreateSelect(whole, depth, micro_n);
     }
@@ -285,19 +334,23 @@ class TiledWriter {
 
   void CallMicro(const MicroCall& call) {
     if (!micro_.has_edge()) return micro_.Call(m_, call, MicroKernel::Kind::kFull);
-    m_.If(b_.CreateICmpEQ(tile_rows_, m_.Int(plan_.micro_m)), [&] { micro_.Call(m_, call, MicroKernel::Kind::kFull); },
-          [&] { micro_.Call(m_, call, MicroKernel::Kind::kEdge); });
+    m_.If(
+        b_.CreateICmpEQ(tile_rows_, m_.Int(plan_.micro_m)),
+        [&] { micro_.Call(m_, call, MicroKernel::Kind::kFull); },
+        [&] { micro_.Call(m_, call, MicroKernel::Kind::kEdge); });
   }
 
   Value* TileOffset(Value* row, Value* column) {
     return b_.CreateNSWAdd(b_.CreateNSWMul(row, m_.Int(plan_.micro_n())), column);
   }
   Value* OutputOffset(Value* row, Value* column) {
-    Value* at = b_.CreateNSWAdd(output_base_, b_.CreateNSWMul(b_.CreateNSWAdd(row_, row), output_row_));
+    Value* at =
+        b_.CreateNSWAdd(output_base_, b_.CreateNSWMul(b_.CreateNSWAdd(row_, row), output_row_));
     return b_.CreateNSWAdd(at, b_.CreateNSWMul(b_.CreateNSWAdd(column_, column), output_column_));
   }
 
-  // Partial sums wait in the output. Whole tiles start from there and, unless the epilogue is due, go straight back.
+  // Partial sums wait in the output. Whole tiles start from there and, unless the epilogue is due,
+  // go straight back.
   void TileInOutput(MicroCall* call) {
     Value* direct = c_.plain_epilogue ? full_ : b_.CreateAnd(full_, b_.CreateNot(last_k_));
     call->sums = At(output_, OutputOffset(m_.Int(0), m_.Int(0)));
@@ -314,9 +367,12 @@ class TiledWriter {
 
   void AddWaitingSums() {
     ForTileElements([&](Value* row, Value* column, int lanes) {
-      Value* waiting = m_.LoadElements(c_.accumulator, output_, OutputOffset(row, column), lanes, c_.accumulator);
-      Value* sum = m_.LoadElements(c_.accumulator, tile_, TileOffset(row, column), lanes, c_.accumulator);
-      sum = Info(c_.accumulator).is_float ? b_.CreateFAdd(sum, waiting) : b_.CreateAdd(sum, waiting);
+      Value* waiting = m_.LoadElements(c_.accumulator, output_, OutputOffset(row, column), lanes,
+                                       c_.accumulator);
+      Value* sum =
+          m_.LoadElements(c_.accumulator, tile_, TileOffset(row, column), lanes, c_.accumulator);
+      sum =
+          Info(c_.accumulator).is_float ? b_.CreateFAdd(sum, waiting) : b_.CreateAdd(sum, waiting);
       m_.StoreElements(c_.accumulator, sum, tile_, TileOffset(row, column), lanes);
     });
   }
@@ -346,16 +402,20 @@ class TiledWriter {
     m_.If(last_k_, [&] { Finish(); });
   }
 
-  // The tile on the stack goes to the output: through the epilogue after the last block of k, else as it is.
+  // The tile on the stack goes to the output: through the epilogue after the last block of k, else
+  // as it is.
   void Finish() {
     const ElementType type = m_.workload().layout(c_.output).type;
-    if (!plan_.sums_in_output || c_.plain_epilogue) return FinishWith(type, !c_.plain_epilogue || type != c_.accumulator);
-    m_.If(last_k_, [&] { FinishWith(type, true); }, [&] { FinishWith(type, false); });
+    if (!plan_.sums_in_output || c_.plain_epilogue)
+      return FinishWith(type, !c_.plain_epilogue || type != c_.accumulator);
+    m_.If(
+        last_k_, [&] { FinishWith(type, true); }, [&] { FinishWith(type, false); });
   }
 
   void FinishWith(ElementType type, bool epilogue) {
     ForTileElements([&](Value* row, Value* column, int lanes) {
-      Value* value = m_.LoadElements(c_.accumulator, tile_, TileOffset(row, column), lanes, c_.accumulator);
+      Value* value =
+          m_.LoadElements(c_.accumulator, tile_, TileOffset(row, column), lanes, c_.accumulator);
       if (epilogue) {
         std::vector<Value*> indices = indices_;
         if (!c_.m.indices.empty()) indices[c_.m.lead()] = b_.CreateNSWAdd(row_, row);
@@ -367,7 +427,8 @@ class TiledWriter {
   }
 
   void StoreOutput(ElementType type, Value* value, Value* offset, int lanes) {
-    if (lanes == 1 || c_.output_column_stride.Is(1)) return m_.StoreElements(type, value, output_, offset, lanes);
+    if (lanes == 1 || c_.output_column_stride.Is(1))
+      return m_.StoreElements(type, value, output_, offset, lanes);
     for (int lane = 0; lane < lanes; ++lane) {
       Value* at = b_.CreateNSWAdd(offset, b_.CreateNSWMul(m_.Int(lane), output_column_));
       m_.StoreElements(type, b_.CreateExtractElement(value, uint64_t(lane)), output_, at, 1);
@@ -380,7 +441,8 @@ class TiledWriter {
       Value* whole = m_.Int(0);
       if (plan_.lanes > 1) {
         whole = b_.CreateAnd(tile_columns_, m_.Int(-plan_.lanes));
-        m_.For(m_.Int(0), whole, plan_.lanes, "tile.vector", [&](Value* column) { body(row, column, plan_.lanes); });
+        m_.For(m_.Int(0), whole, plan_.lanes, "tile.vector",
+               [&](Value* column) { body(row, column, plan_.lanes); });
       }
       m_.For(whole, tile_columns_, 1, "tile.column", [&](Value* column) { body(row, column, 1); });
     });
@@ -411,7 +473,8 @@ class TiledWriter {
 
 }  // namespace
 
-absl::Status WriteContractionTiled(const Candidate& candidate, const Plan& plan, KernelModule* module) {
+absl::Status WriteContractionTiled(const Candidate& candidate, const Plan& plan,
+                                   KernelModule* module) {
   TiledWriter(static_cast<const ContractionTiledPlan&>(plan), *module).Write();
   return absl::OkStatus();
 }

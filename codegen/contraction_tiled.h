@@ -8,7 +8,8 @@
 namespace tilewright {
 
 // The function of the row of writers.cc. `plan` is a ContractionTiledPlan.
-absl::Status WriteContractionTiled(const Candidate& candidate, const Plan& plan, KernelModule* module);
+absl::Status WriteContractionTiled(const Candidate& candidate, const Plan& plan,
+                                   KernelModule* module);
 
 }  // namespace tilewright
 

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "schedule/contraction_tiled.h"
 #include "schedule/variant.h"
 
 namespace tilewright {
@@ -7,7 +8,9 @@ namespace tilewright {
 // The only list of variants: naive ones first within a family, the best last. Command line, tests
 // and docs iterate over it.
 absl::Span<const Variant> AllVariants() {
-  static const auto* const variants = new std::vector<Variant>{};
+  static const auto* const variants = new std::vector<Variant>{
+      ContractionTiledVariant(),
+  };
   return *variants;
 }
 
