@@ -76,20 +76,23 @@ class MicroWriter {
       sums_.push_back(m_.Local(vector_, "sum"));
       b_.CreateAlignedStore(llvm::Constant::getNullValue(vector_), sums_.back(), wide);
     }
-    // Sums that wait are needed, and results written, only after the last step: lines come in meanwhile.
+    // Sums that wait are needed, and results written, only after the last step: lines come in
+    // meanwhile.
     const int line = std::max(1, m_.target().cache_line_bytes / static_cast<int>(align_.value()));
     for (int row = 0; row < plan_.micro_m; ++row) {
       Value* first = b_.CreateNSWMul(f->getArg(8), m_.Int(row));
-      for (int column = 0; column < plan_.micro_n(); column += line) Prefetch(f->getArg(7), first, column);
-      if (plan_.micro_n() > 1) Prefetch(f->getArg(7), first, static_cast<int>(plan_.micro_n()) - 1);
+      for (int column = 0; column < plan_.micro_n(); column += line)
+        Prefetch(f->getArg(7), first, column, /*write=*/1);
+      if (plan_.micro_n() > 1)
+        Prefetch(f->getArg(7), first, static_cast<int>(plan_.micro_n()) - 1, /*write=*/1);
     }
   }
 
-  void Prefetch(Value* base, Value* first, int column) {
-    Value* address = b_.CreateGEP(element_, base, b_.CreateNSWAdd(first, m_.Int(column)));
-    // For writing, into every cache, data.
+  void Prefetch(Value* base, Value* first, int column, int write) {
+    Value* address = b_.CreateGEP(element_, base, b_.CreateAdd(first, m_.Int(column)));
+    // Into every cache, data.
     b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                       {address, b_.getInt32(1), b_.getInt32(3), b_.getInt32(1)});
+                       {address, b_.getInt32(write), b_.getInt32(3), b_.getInt32(1)});
   }
 
   void ForTile(Value* base, Value* row_stride, const std::function<void(int, Value*)>& body) {
@@ -122,6 +125,13 @@ class MicroWriter {
     for (int v = 0; v < plan_.vectors_n; ++v) {
       columns.push_back(b_.CreateAlignedLoad(
           vector_, b_.CreateConstGEP1_64(element_, b, v * plan_.lanes), align_));
+    }
+    // Where b is read once and in place, the columns to the right come next.
+    if (plan_.pack_b == Packing::kNone && plan_.tile_m <= plan_.micro_m) {
+      const int line = std::max(1, m_.target().cache_line_bytes / static_cast<int>(align_.value()));
+      for (int column = 0; column < plan_.micro_n(); column += line) {
+        Prefetch(b, m_.Int(plan_.micro_n()), column, /*write=*/0);
+      }
     }
     for (int row = 0; row < plan_.micro_m; ++row) {
       Value* one = b_.CreateAlignedLoad(element_, b_.CreateGEP(element_, a, a_rows_[row]), align_);

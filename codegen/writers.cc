@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "codegen/contraction_dot.h"
 #include "codegen/contraction_tiled.h"
 #include "codegen/writer.h"
 
@@ -9,6 +10,7 @@ namespace tilewright {
 absl::Span<const Writer> AllWriters() {
   static const auto* const kWriters = new std::vector<Writer>{
       {"contraction.tiled", "host", WriteContractionTiled},
+      {"contraction.dot", "host", WriteContractionDot},
   };
   return *kWriters;
 }

@@ -39,7 +39,7 @@ absl::StatusOr<std::shared_ptr<const Prepared>> Prepare(const Workload& workload
   prepared->target = target;
   prepared->problem =
       StudyTiled(workload, target, std::make_shared<const Contraction>(*std::move(contraction)));
-  WriteTiledSpace(workload, prepared->problem, &prepared->space);
+  WriteTiledSpace(prepared->problem, &prepared->space);
   last = prepared;
   return last;
 }
@@ -88,8 +88,7 @@ void FillDecisions(const TiledProblem& p, std::map<std::string, int64_t> values,
 }
 
 // Areas begin on cache lines.
-void MapWorkspace(const TiledProblem& p, const Workload& workload, ContractionTiledPlan* plan) {
-  const Sizes high = workload.HighestSizes();
+void MapWorkspace(const TiledProblem& p, ContractionTiledPlan* plan) {
   int64_t offset = 0;
   auto take = [](int64_t* at, int64_t bytes) {
     const int64_t begin = *at;
@@ -98,11 +97,11 @@ void MapWorkspace(const TiledProblem& p, const Workload& workload, ContractionTi
   };
   if (plan->pack_a == Packing::kShared) {
     plan->shared_a_offset =
-        take(&offset, SharedPackingBytes(p, p.contraction->a, p.m, plan->micro_m, high));
+        take(&offset, SharedPackingBytes(p, p.contraction->a, p.m, plan->micro_m));
   }
   if (plan->pack_b == Packing::kShared) {
     plan->shared_b_offset =
-        take(&offset, SharedPackingBytes(p, p.contraction->b, p.n, plan->micro_n(), high));
+        take(&offset, SharedPackingBytes(p, p.contraction->b, p.n, plan->micro_n()));
   }
   plan->threads_offset = offset;
   int64_t own = 0;
@@ -224,120 +223,145 @@ std::unique_ptr<Plan> MakePlan(const Workload& workload, const Target& target,
   std::shared_ptr<const Prepared> prepared = *Prepare(workload, target);
   auto plan = std::make_unique<ContractionTiledPlan>();
   FillDecisions(prepared->problem, prepared->space.AllNumbers(numbers), plan.get());
-  MapWorkspace(prepared->problem, workload, plan.get());
+  MapWorkspace(prepared->problem, plan.get());
   CountTraffic(prepared->problem, workload, sizes, plan.get());
   return plan;
 }
 
-// ---- The default
-// -------------------------------------------------------------------------------------------------
+// ---- The default: what is best on paper
 
-// The micro-tile that takes the fewest cycles for the whole output, padding included.
-std::pair<int64_t, int64_t> BestMicroTile(const TiledProblem& p, const Decision* micro_m,
-                                          const Decision* vectors_n) {
-  const std::vector<DecisionValue> one = {{1, "1"}};
-  std::pair<int64_t, int64_t> best = {1, 1};
-  double least = -1;
-  for (const DecisionValue& rows : micro_m != nullptr ? micro_m->values : one) {
-    for (const DecisionValue& vectors : vectors_n != nullptr ? vectors_n->values : one) {
-      const int64_t mr = rows.number, nv = vectors.number;
-      if (VectorRegisters(mr, nv) > p.target.vector_registers) continue;
-      const double tiles = static_cast<double>(CeilDiv(p.m, mr) * CeilDiv(p.n, nv * p.lanes));
-      const double cycles = tiles * static_cast<double>(mr * nv) /
-                            IssueEfficiency(p.target, mr, nv, 4) *
-                            (1 + 0.1 * static_cast<double>(mr + nv) / static_cast<double>(mr * nv));
-      if (least >= 0 && cycles >= least) continue;
-      least = cycles;
-      best = {mr, nv};
-    }
+// Values of a decision, or the one it has where there is no choice.
+std::vector<int64_t> NumbersOf(const SpaceWriter& space, std::string_view name) {
+  for (const Decision& decision : space.definition().decisions) {
+    if (decision.name != name) continue;
+    std::vector<int64_t> numbers;
+    for (const DecisionValue& value : decision.values) numbers.push_back(value.number);
+    return numbers;
+  }
+  return {space.fixed().at(std::string(name))};
+}
+
+// The largest that is at most `most`, else the first.
+int64_t AtMost(const std::vector<int64_t>& numbers, int64_t most) {
+  int64_t best = numbers[0];
+  for (int64_t number : numbers) {
+    if (number <= most) best = number;
   }
   return best;
 }
 
-const Decision* FindDecision(const SpaceDefinition& definition, std::string_view name) {
-  for (const Decision& decision : definition.decisions) {
-    if (decision.name == name) return &decision;
+using Wishes = std::map<std::string, int64_t>;
+
+// The micro-tile that takes the fewest cycles for the whole output, padding included.
+void WishMicroTile(const TiledProblem& p, const SpaceWriter& space, Wishes* wishes) {
+  double least = -1;
+  for (int64_t rows : NumbersOf(space, "micro_m")) {
+    for (int64_t vectors : NumbersOf(space, "vectors_n")) {
+      if (VectorRegisters(rows, vectors) > p.target.vector_registers) continue;
+      const double tiles =
+          static_cast<double>(CeilDiv(p.m, rows) * CeilDiv(p.n, vectors * p.lanes));
+      const double fmas = static_cast<double>(rows * vectors);
+      // Among equals the one that loads least.
+      const double cycles = tiles * fmas / IssueEfficiency(p.target, rows, vectors, 4) *
+                            (1 + 0.1 * static_cast<double>(rows + vectors) / fmas);
+      if (least >= 0 && cycles >= least) continue;
+      least = cycles;
+      (*wishes)["micro_m"] = rows;
+      (*wishes)["vectors_n"] = vectors;
+    }
   }
-  return nullptr;
 }
 
-// The largest value whose number is at most `most`, else the first.
-const DecisionValue& AtMost(const Decision& decision, int64_t most) {
-  const DecisionValue* best = &decision.values[0];
-  for (const DecisionValue& value : decision.values) {
-    if (value.number <= most) best = &value;
+// Whole batches first: they share nothing. Then the grid whose busiest thread has least to do;
+// copying an element costs about as much as 48 multiply-adds (AMD Zen 3, gemm_bench).
+void WishThreads(const TiledProblem& p, const SpaceWriter& space, Wishes* wishes) {
+  const int64_t cores = p.target.cores;
+  (*wishes)["threads_batch"] = p.batches >= cores ? cores : 1;
+  (*wishes)["threads_m"] = (*wishes)["threads_n"] = 1;
+  if (p.batches >= cores) return;
+  double least = -1;
+  for (int64_t threads_m : NumbersOf(space, "threads_m")) {
+    for (int64_t threads_n : NumbersOf(space, "threads_n")) {
+      if (threads_m * threads_n > cores) continue;
+      const double rows = static_cast<double>(StripRows(p.m, threads_m, (*wishes)["micro_m"]));
+      const double columns =
+          static_cast<double>(StripRows(p.n, threads_n, (*wishes)["vectors_n"] * p.lanes));
+      const double cost = rows * columns + 48 * (rows + columns);
+      if (least >= 0 && cost >= least) continue;
+      least = cost;
+      (*wishes)["threads_m"] = threads_m;
+      (*wishes)["threads_n"] = threads_n;
+    }
   }
-  return *best;
+}
+
+// A strip of b fills three quarters of L1, a block of a half of L2, a block of b a share of L3.
+void WishTiles(const TiledProblem& p, const SpaceWriter& space, Wishes* wishes) {
+  const int64_t micro_m = (*wishes)["micro_m"], micro_n = (*wishes)["vectors_n"] * p.lanes;
+  const int64_t steps = p.target.l1_bytes * 3 / 4 / (micro_n * p.bytes);
+  const int64_t tile_k = (*wishes)["tile_k"] =
+      AtMost(NumbersOf(space, "tile_k"), std::max<int64_t>(32, steps));
+  const int64_t l2_rows = p.target.l2_bytes / 2 / (tile_k * p.bytes);
+  const int64_t own_l3 = std::max(p.target.l3_bytes / p.target.cores, p.target.l2_bytes) / 2;
+  int64_t l3_columns = own_l3 / (tile_k * p.bytes);
+  if (!p.sums_in_output && tile_k < p.k) {
+    l3_columns =
+        std::min(l3_columns, p.workspace_limit / 2 /
+                                 (p.target.cores * p.bytes * std::max<int64_t>(l2_rows, 24)));
+  }
+  auto tile = [&](const char* name, int64_t room, int64_t own, int64_t strip) {
+    const std::vector<int64_t> numbers = NumbersOf(space, name);
+    const int64_t number = own <= room ? numbers.back() : AtMost(numbers, room);
+    (*wishes)[name] = RoundUp(number, strip) >= own ? numbers.back() : number;
+  };
+  tile("tile_m", l2_rows, StripRows(p.m, (*wishes)["threads_m"], micro_m), micro_m);
+  tile("tile_n", l3_columns, StripRows(p.n, (*wishes)["threads_n"], micro_n), micro_n);
+  (*wishes)["unroll_k"] = 4;
+  (*wishes)["order"] = p.sums_in_output ? 0 : 2;
+  (*wishes)["inner"] = 0;
+}
+
+// An operand that few rows of the other use is not worth copying, nor is one of few rows; a large
+// one that several threads, or all batches, would copy alike is copied once for all.
+void WishPacking(const TiledProblem& p, Wishes* wishes) {
+  auto wish = [&](const ContractionOperand& operand, int64_t rows, int64_t uses, int64_t repeats) {
+    if (uses <= 4 || rows <= 4) return 0;
+    const int64_t bytes = SharedPackingBytes(p, operand, rows + 128, 1);
+    return repeats > 1 && bytes > p.target.l2_bytes && bytes <= p.workspace_limit / 2 ? 2 : 1;
+  };
+  const int64_t a_repeats =
+      (*wishes)["threads_n"] * (p.contraction->a.batch.empty() ? p.batches : 1);
+  const int64_t b_repeats =
+      (*wishes)["threads_m"] * (p.contraction->b.batch.empty() ? p.batches : 1);
+  (*wishes)["pack_a"] = wish(p.contraction->a, p.m, p.n, a_repeats);
+  (*wishes)["pack_b"] = wish(p.contraction->b, p.n, p.m, b_repeats);
+  // Read in place and once, rows of b are best taken a few at a time: whole lines, few pages.
+  if ((*wishes)["pack_b"] == 0 && p.m <= 4) (*wishes)["tile_k"] = 32;
 }
 
 Schedule DefaultSchedule(const Workload& workload, const Target& target) {
   std::shared_ptr<const Prepared> prepared = *Prepare(workload, target);
   const TiledProblem& p = prepared->problem;
-  const Contraction& c = *p.contraction;
-  const SpaceDefinition& definition = prepared->space.definition();
-  auto [micro_m, vectors_n] =
-      BestMicroTile(p, FindDecision(definition, "micro_m"), FindDecision(definition, "vectors_n"));
-  const int64_t micro_n = vectors_n * p.lanes;
-  // Whole batches first: they share nothing. Then the longer side, counted in micro-tiles.
-  const int64_t cores = target.cores;
-  int64_t threads_batch = p.batches >= cores ? cores : 1;
-  int64_t threads_m = 1, threads_n = 1;
-  if (threads_batch == 1) {
-    (CeilDiv(p.m, micro_m) >= CeilDiv(p.n, micro_n) ? threads_m : threads_n) = cores;
-  }
-  // A strip of b fills half of L1, a block of a half of L2, a block of b a share of L3.
-  const int64_t tile_k = std::max<int64_t>(32, target.l1_bytes / 2 / (micro_n * p.bytes));
-  const int64_t own_l3 =
-      std::max(target.l3_bytes / std::max<int64_t>(1, cores), target.l2_bytes) / 2;
-  std::map<std::string, int64_t> wanted = {
-      {"threads_batch", threads_batch},
-      {"threads_m", threads_m},
-      {"threads_n", threads_n},
-      {"micro_m", micro_m},
-      {"vectors_n", vectors_n},
-      {"unroll_k", 4},
-      {"tile_k", tile_k},
-  };
+  Wishes wishes;
+  WishMicroTile(p, prepared->space, &wishes);
+  WishThreads(p, prepared->space, &wishes);
+  WishTiles(p, prepared->space, &wishes);
+  WishPacking(p, &wishes);
   Schedule schedule{kName, {}};
-  std::map<std::string, int64_t> chosen = prepared->space.fixed();
-  for (const Decision& decision : definition.decisions) {
-    if (decision.present) {
-      std::vector<int64_t> reads;
-      for (const std::string& name : decision.depends_on) reads.push_back(chosen.at(name));
-      if (!decision.present(reads)) {
-        chosen[decision.name] = kAbsent;
-        continue;
-      }
+  Wishes chosen = prepared->space.fixed();
+  for (const Decision& decision : prepared->space.definition().decisions) {
+    std::vector<int64_t> reads;
+    for (const std::string& name : decision.depends_on) reads.push_back(chosen.at(name));
+    if (decision.present && !decision.present(reads)) {
+      chosen[decision.name] = kAbsent;
+      continue;
     }
-    const DecisionValue* value = nullptr;
-    if (wanted.contains(decision.name)) {
-      value = &AtMost(decision, wanted.at(decision.name));
-    } else if (decision.name == "tile_m" || decision.name == "tile_n") {
-      const bool is_m = decision.name == "tile_m";
-      const int64_t room = (is_m ? target.l2_bytes / 2 : own_l3) / (chosen.at("tile_k") * p.bytes);
-      const int64_t own = is_m ? StripRows(p.m, chosen.at("threads_m"), micro_m)
-                               : StripRows(p.n, chosen.at("threads_n"), micro_n);
-      const int64_t strip = is_m ? micro_m : micro_n;
-      value = own <= room ? &decision.values.back() : &AtMost(decision, std::max<int64_t>(room, 1));
-      if (RoundUp(value->number, strip) >= own) value = &decision.values.back();
-    } else if (decision.name == "order") {
-      value = &decision.values[p.sums_in_output ? 0 : 2];
-    } else if (decision.name == "inner") {
-      value = &decision.values[0];
-    } else {
-      // Few rows do not repay copying b; else private copies, or one shared copy where every batch
-      // would repeat it.
-      const bool is_a = decision.name == "pack_a";
-      const ContractionOperand& operand = is_a ? c.a : c.b;
-      const int64_t uses = is_a ? p.n : p.m;
-      std::string token = uses <= 4 && decision.values[0].token == "none" ? "none" : "private";
-      if (p.batches > 1 && operand.batch.empty() && p.batches >= cores) token = "shared";
-      for (const DecisionValue& v : decision.values) {
-        if (v.token == token) value = &v;
-      }
+    const DecisionValue* best = &decision.values[0];
+    for (const DecisionValue& value : decision.values) {
+      if (value.number <= wishes.at(decision.name)) best = &value;
     }
-    chosen[decision.name] = value->number;
-    schedule.decisions.emplace_back(decision.name, value->token);
+    chosen[decision.name] = best->number;
+    schedule.decisions.emplace_back(decision.name, best->token);
   }
   return schedule;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "schedule/match.h"
 #include "schedule/space_writer.h"
@@ -16,6 +17,7 @@ namespace tilewright {
 struct TiledProblem {
   std::shared_ptr<const Contraction> contraction;
   Target target;
+  Sizes high;
   int64_t batches = 1, m = 1, n = 1, k = 1;
   int bytes = 4;                // of an accumulator
   int lanes = 1;                // accumulators in a vector
@@ -24,8 +26,11 @@ struct TiledProblem {
 };
 TiledProblem StudyTiled(const Workload& workload, const Target& target,
                         std::shared_ptr<const Contraction> contraction);
-void WriteTiledSpace(const Workload& workload, const TiledProblem& problem, SpaceWriter* space);
+void WriteTiledSpace(const TiledProblem& problem, SpaceWriter* space);
 
+// Shares of the cores, at most `extent`: every number of up to eight, then those of the forms 2^i
+// and 3 * 2^i, and all.
+std::vector<DecisionValue> ThreadCounts(int cores, int64_t extent);
 // Accumulators, the vectors of b and one broadcast element of a.
 int64_t VectorRegisters(int64_t micro_m, int64_t vectors_n);
 // Rows of the thread that has the most, in whole strips.
@@ -35,7 +40,7 @@ int64_t BatchesOf(const Contraction& contraction, const ContractionOperand& oper
                   absl::Span<const int64_t> sizes);
 // All of an operand in strips.
 int64_t SharedPackingBytes(const TiledProblem& problem, const ContractionOperand& operand,
-                           int64_t extent, int64_t strip, absl::Span<const int64_t> high);
+                           int64_t extent, int64_t strip);
 // The share of cycles in which fused multiply-adds keep the pipes full.
 double IssueEfficiency(const Target& target, int64_t micro_m, int64_t vectors_n, int64_t unroll_k);
 

@@ -374,6 +374,24 @@ void Describe(const Workload& workload, const Contraction& c, const Fuser& fuser
       operand->value.get() == operand->read && workload.layout(read.tensor).type == c.accumulator;
 }
 
+// Orders the indices of k so that the operand reads neighbours one after the other: the widest
+// stride outermost. The order of a sum's indices is free.
+void OrderDepth(const Workload& workload, const ContractionOperand& operand, std::vector<Axis>* k) {
+  const Expr* read = nullptr;
+  Walk(*operand.value, [&](const Expr& e) {
+    if (e.kind == Expr::Kind::kRead && read == nullptr) read = &e;
+  });
+  if (read == nullptr) return;
+  const Sizes high = workload.HighestSizes();
+  auto stride = [&](const Axis& axis) {
+    std::optional<Stride> along =
+        StrideAlong(workload, read->tensor, read->subscripts, axis.lead());
+    return along.has_value() ? along->Evaluate(high) : 0;
+  };
+  std::stable_sort(k->begin(), k->end(),
+                   [&](const Axis& x, const Axis& y) { return stride(x) > stride(y); });
+}
+
 // The one sum of a folded expression, or the reason why there is none.
 absl::StatusOr<const Expr*> FindSum(const Program& program, const Statement& statement,
                                     const Expr& value) {
@@ -473,6 +491,7 @@ absl::StatusOr<Contraction> MatchContraction(const Workload& workload) {
     std::swap(c.a, c.b);
     std::swap(first_axis, second_axis);
   }
+  OrderDepth(workload, c.b, &c.k);
   c.m = first_axis;
   c.n = second_axis;
   IndexSet rest = output;

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "schedule/contraction_dot.h"
 #include "schedule/contraction_tiled.h"
 #include "schedule/variant.h"
 
@@ -10,6 +11,7 @@ namespace tilewright {
 absl::Span<const Variant> AllVariants() {
   static const auto* const variants = new std::vector<Variant>{
       ContractionTiledVariant(),
+      ContractionDotVariant(),
   };
   return *variants;
 }
