@@ -87,6 +87,7 @@ int DryRun(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Tar
 
 // Coordinator and local worker: what a lone `tune` needs around the tuner.
 struct Fleet {
+  std::unique_ptr<PrivateDirectory> directory;
   std::unique_ptr<Coordinator> coordinator;
   std::unique_ptr<LocalWorker> worker;
   std::unique_ptr<TuningClient> client;
@@ -94,14 +95,17 @@ struct Fleet {
 
 absl::StatusOr<Fleet> StartFleet(const TuneFlags& flags, std::unique_ptr<Database> writer) {
   Fleet fleet;
-  absl::StatusOr<std::unique_ptr<LocalWorkerDirectory>> directory = LocalWorkerDirectory::Make();
+  absl::StatusOr<std::unique_ptr<PrivateDirectory>> directory = PrivateDirectory::Make();
   if (!directory.ok()) return directory.status();
+  fleet.directory = *std::move(directory);
+  const std::string address = fleet.directory->socket_address();
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator =
-      Coordinator::Start({.listen = {(*directory)->address()}}, NewLogSink(std::move(writer)));
+      Coordinator::Start({.listen = {address}}, NewLogSink(std::move(writer)));
   if (!coordinator.ok()) return coordinator.status();
   fleet.coordinator = *std::move(coordinator);
-  absl::StatusOr<std::unique_ptr<LocalWorker>> worker = LocalWorker::Start(
-      {.address = (*directory)->address(), .cores = flags.tasks.cores, .dump_directory = flags.dump}, *std::move(directory));
+  LocalWorkerOptions options{.address = address, .flags = {"--cores", absl::StrCat(flags.tasks.cores)}};
+  if (!flags.dump.empty()) options.flags.insert(options.flags.end(), {"--dump", flags.dump});
+  absl::StatusOr<std::unique_ptr<LocalWorker>> worker = LocalWorker::Start(std::move(options));
   if (!worker.ok()) return worker.status();
   fleet.worker = *std::move(worker);
   fleet.client = NewLocalTuningClient(fleet.coordinator.get());

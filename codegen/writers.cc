@@ -1,5 +1,7 @@
 #include <vector>
 
+#include "codegen/contraction_dot.h"
+#include "codegen/contraction_tiled.h"
 #include "codegen/naive.h"
 #include "codegen/pointwise_vectorised.h"
 #include "codegen/row_reduction_fused.h"
@@ -11,6 +13,8 @@ namespace tilewright {
 absl::Span<const Writer> AllWriters() {
   static const auto* const kWriters = new std::vector<Writer>{
       {"contraction.naive", "host", WriteNaive},
+      {"contraction.tiled", "host", WriteContractionTiled},
+      {"contraction.dot", "host", WriteContractionDot},
       {"pointwise.naive", "host", WriteNaive},
       {"pointwise.vectorised", "host", WritePointwiseVectorised},
       {"row_reduction.naive", "host", WriteNaive},

@@ -7,8 +7,10 @@
 namespace tilewright {
 namespace {
 
-// Adds coefficient * (product of the sizes of `factors`), with fixed sizes folded into the coefficient.
-void AddTerm(const Workload& workload, int64_t coefficient, const std::vector<int>& factors, Stride* stride) {
+// Adds coefficient * (product of the sizes of `factors`), with fixed sizes folded into the
+// coefficient.
+void AddTerm(const Workload& workload, int64_t coefficient, const std::vector<int>& factors,
+             Stride* stride) {
   Stride::Term term;
   term.coefficient = coefficient;
   for (int index : factors) {
@@ -20,8 +22,9 @@ void AddTerm(const Workload& workload, int64_t coefficient, const std::vector<in
     }
   }
   std::sort(term.sizes.begin(), term.sizes.end());
-  auto at = std::lower_bound(stride->terms.begin(), stride->terms.end(), term,
-                             [](const Stride::Term& x, const Stride::Term& y) { return x.sizes < y.sizes; });
+  auto at = std::lower_bound(
+      stride->terms.begin(), stride->terms.end(), term,
+      [](const Stride::Term& x, const Stride::Term& y) { return x.sizes < y.sizes; });
   if (at != stride->terms.end() && at->sizes == term.sizes) {
     at->coefficient += term.coefficient;
   } else {
@@ -42,14 +45,18 @@ std::pair<int64_t, int64_t> Interval(const Workload& workload, const AffineIndex
       return q * term.divisor > x ? q - 1 : q;
     };
     switch (term.kind) {
-      case AffineTerm::Kind::kIndex: last = workload.sizes()[term.index].high - 1; break;
+      case AffineTerm::Kind::kIndex:
+        last = workload.sizes()[term.index].high - 1;
+        break;
       case AffineTerm::Kind::kFloorDiv: {
         auto [from, to] = Interval(workload, *term.operand);
         first = floor_div(from);
         last = floor_div(to);
         break;
       }
-      case AffineTerm::Kind::kFloorMod: last = term.divisor - 1; break;
+      case AffineTerm::Kind::kFloorMod:
+        last = term.divisor - 1;
+        break;
     }
     low += std::min(term.coefficient * first, term.coefficient * last);
     high += std::max(term.coefficient * first, term.coefficient * last);
@@ -59,7 +66,9 @@ std::pair<int64_t, int64_t> Interval(const Workload& workload, const AffineIndex
 
 bool Mentions(const AffineIndex& affine, int index) {
   for (const AffineTerm& term : affine.terms) {
-    if (term.kind == AffineTerm::Kind::kIndex ? term.index == index : Mentions(*term.operand, index)) return true;
+    if (term.kind == AffineTerm::Kind::kIndex ? term.index == index
+                                              : Mentions(*term.operand, index))
+      return true;
   }
   return false;
 }
@@ -101,8 +110,8 @@ Stride DimensionStride(const Workload& workload, int tensor, int dimension) {
   return stride;
 }
 
-std::optional<Stride> StrideAlong(const Workload& workload, int tensor, absl::Span<const AffineIndex> subscripts,
-                                  int index) {
+std::optional<Stride> StrideAlong(const Workload& workload, int tensor,
+                                  absl::Span<const AffineIndex> subscripts, int index) {
   Stride sum;
   for (size_t d = 0; d < subscripts.size(); ++d) {
     for (const AffineTerm& term : subscripts[d].terms) {
@@ -111,7 +120,8 @@ std::optional<Stride> StrideAlong(const Workload& workload, int tensor, absl::Sp
         continue;
       }
       if (term.index != index) continue;
-      for (const Stride::Term& part : DimensionStride(workload, tensor, static_cast<int>(d)).terms) {
+      for (const Stride::Term& part :
+           DimensionStride(workload, tensor, static_cast<int>(d)).terms) {
         AddTerm(workload, part.coefficient * term.coefficient, part.sizes, &sum);
       }
     }
@@ -123,7 +133,8 @@ bool StaysInside(const Workload& workload, int tensor, absl::Span<const AffineIn
   for (size_t d = 0; d < subscripts.size(); ++d) {
     if (subscripts[d].BareIndex() >= 0) continue;
     const Dimension& dimension = workload.layout(tensor).dimensions[d];
-    const int64_t size = dimension.index < 0 ? dimension.size : workload.sizes()[dimension.index].low;
+    const int64_t size =
+        dimension.index < 0 ? dimension.size : workload.sizes()[dimension.index].low;
     auto [low, high] = Interval(workload, subscripts[d]);
     if (low < 0 || high >= size) return false;
   }

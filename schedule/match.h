@@ -1,5 +1,6 @@
-// Matching names what a family's variants need to know about a program, once: which index plays which role, and which
-// expression each role computes. Spaces, plans and writers read the result and never look at the program again.
+// Matching names what a family's variants need to know about a program, once: which index plays
+// which role, and which expression each role computes. Spaces, plans and writers read the result
+// and never look at the program again.
 //
 //   Y[t,o] = gelu(sum(i: X[t,i] * W[o,i]) + bias[o])
 //     m = t, n = o, k = i, a = X[t,i], b = W[o,i], epilogue = gelu(SUM + bias[o])
@@ -16,7 +17,8 @@
 
 namespace tilewright {
 
-// A distance in elements that holds at every size of a workload: a sum of coefficient * product of sizes of ranged indices.
+// A distance in elements that holds at every size of a workload: a sum of coefficient * product of
+// sizes of ranged indices.
 struct Stride {
   struct Term {
     int64_t coefficient = 0;
@@ -33,16 +35,18 @@ struct Stride {
 
 // From one position of a tensor's dimension to the next.
 Stride DimensionStride(const Workload& workload, int tensor, int dimension);
-// How far the address of tensor[subscripts] moves when `index` grows by one. Nothing if that differs from place to place (the
-// index stands under `/` or `%`).
-std::optional<Stride> StrideAlong(const Workload& workload, int tensor, absl::Span<const AffineIndex> subscripts,
-                                  int index);
-// True if the read stays inside its tensor at every size: every subscript is a bare index or bounded by the sizes.
+// How far the address of tensor[subscripts] moves when `index` grows by one. Nothing if that
+// differs from place to place (the index stands under `/` or `%`).
+std::optional<Stride> StrideAlong(const Workload& workload, int tensor,
+                                  absl::Span<const AffineIndex> subscripts, int index);
+// True if the read stays inside its tensor at every size: every subscript is a bare index or
+// bounded by the sizes.
 bool StaysInside(const Workload& workload, int tensor, absl::Span<const AffineIndex> subscripts);
 
-// One or more indices run over as one number: position = ((i0 * size(i1)) + i1) * size(i2) + ... Indices are fused only where
-// every tensor that has them moves by the same stride per position, so the last index, the lead, may carry the whole position
-// while the others stay 0: addresses come out right.
+// One or more indices run over as one number: position = ((i0 * size(i1)) + i1) * size(i2) + ...
+// Indices are fused only where every tensor that has them moves by the same stride per position, so
+// the last index, the lead, may carry the whole position while the others stay 0: addresses come
+// out right.
 struct Axis {
   std::vector<int> indices;  // outermost first; empty: one position
 
@@ -55,21 +59,24 @@ struct Axis {
 struct ContractionOperand {
   ExprPtr value;           // of batch, row and k indices; has no reduction
   std::vector<int> batch;  // numbers in Contraction::batch of the axes that the elements depend on
-  // Linear: the value is computed from one read (casts, constants and functions of one element may surround it), which moves
-  // by fixed strides along row and depth and never leaves its tensor. Else elements are computed one by one.
+  // Linear: the value is computed from one read (casts, constants and functions of one element may
+  // surround it), which moves by fixed strides along row and depth and never leaves its tensor.
+  // Else elements are computed one by one.
   bool linear = false;
   const Expr* read = nullptr;  // the only read, if linear; owned by `value`
   Stride row_stride;           // if linear
   Stride depth_stride;         // if linear; along the flattened k
-  // Linear, and the value is the stored element itself, already of the accumulator's type: it can be used where it lies.
+  // Linear, and the value is the stored element itself, already of the accumulator's type: it can
+  // be used where it lies.
   bool plain = false;
 };
 
 // out[batch, m, n] = epilogue(sum(k: a[batch, m, k] * b[batch, n, k]))
 //
-// n is the axis along which the output is contiguous, if it has one, so vector lanes run along it; operands are swapped to make
-// it so. Either m or n may have no index (a matrix times a vector). Further indices of m and n that could not be fused are run
-// over as batch axes, on which only one operand depends.
+// n is the axis along which the output is contiguous, if it has one, so vector lanes run along it;
+// operands are swapped to make it so. Either m or n may have no index (a matrix times a vector).
+// Further indices of m and n that could not be fused are run over as batch axes, on which only one
+// operand depends.
 struct Contraction {
   std::vector<Axis> batch;
   Axis m;
@@ -90,8 +97,8 @@ struct Contraction {
   int64_t K(absl::Span<const int64_t> sizes) const;
 };
 
-// Statements that compute operands or finish the sum point by point are folded into it. FailedPrecondition: the statement and
-// the reason why the program is no contraction.
+// Statements that compute operands or finish the sum point by point are folded into it.
+// FailedPrecondition: the statement and the reason why the program is no contraction.
 absl::StatusOr<Contraction> MatchContraction(const Workload& workload);
 
 }  // namespace tilewright

@@ -1,6 +1,7 @@
 // How a program is read as a contraction:
 //   1. Fold    the statements into one expression with one sum.
-//   2. Split   the product under the sum into two groups of factors, so that the output indices which only one group has
+//   2. Split   the product under the sum into two groups of factors, so that the output indices
+//   which only one group has
 //              (m and n) are as many positions as possible.
 //   3. Fuse    neighbouring indices of a role that every tensor strides alike.
 //   4. Orient  so that n is the axis along which the output is contiguous.
@@ -18,7 +19,8 @@ namespace {
 
 using IndexSet = std::set<int>;
 
-absl::Status NoContraction(const Program& program, const Statement& statement, absl::string_view reason) {
+absl::Status NoContraction(const Program& program, const Statement& statement,
+                           absl::string_view reason) {
   return absl::FailedPreconditionError(
       absl::StrCat("contraction: ", program.tensors[statement.tensor].name, " = ",
                    std::string(ToString(program, *statement.value)), ": ", reason));
@@ -34,7 +36,8 @@ IndexSet IndicesOf(const Expr& expr) {
   return IndexSet(found.begin(), found.end());
 }
 
-// ---- 1. Fold -----------------------------------------------------------------------------------------------------
+// ---- 1. Fold
+// -----------------------------------------------------------------------------------------------------
 
 AffineIndex Renamed(const AffineIndex& affine, const std::map<int, int>& names) {
   AffineIndex result = affine;
@@ -51,21 +54,27 @@ AffineIndex Renamed(const AffineIndex& affine, const std::map<int, int>& names) 
 
 class Folder {
  public:
-  explicit Folder(const Workload& workload) : workload_(workload), program_(workload.program()) {}
+  explicit Folder(const Program& program) : program_(program) {}
 
   // The statement's value with every intermediate tensor replaced by what computes it.
-  absl::StatusOr<ExprPtr> Fold(const Statement& statement) { return FoldExpr(statement, statement.value, {}); }
+  absl::StatusOr<ExprPtr> Fold(const Statement& statement) {
+    return FoldExpr(statement, statement.value, {});
+  }
 
  private:
-  absl::StatusOr<ExprPtr> FoldExpr(const Statement& statement, const ExprPtr& expr, const std::map<int, int>& names) {
+  absl::StatusOr<ExprPtr> FoldExpr(const Statement& statement, const ExprPtr& expr,
+                                   const std::map<int, int>& names) {
     auto copy = std::make_shared<Expr>(*expr);
     for (AffineIndex& subscript : copy->subscripts) subscript = Renamed(subscript, names);
     copy->index_value = Renamed(copy->index_value, names);
-    if (copy->kind == Expr::Kind::kSize && names.contains(copy->index)) copy->index = names.at(copy->index);
+    if (copy->kind == Expr::Kind::kSize && names.contains(copy->index))
+      copy->index = names.at(copy->index);
     for (int index : copy->reduce_indices) {
       for (const auto& [from, to] : names) {
         if (to == index || from == index) {
-          return NoContraction(program_, statement, "a reduction's index is also an index of the statement that reads it");
+          return NoContraction(
+              program_, statement,
+              "a reduction's index is also an index of the statement that reads it");
         }
       }
     }
@@ -81,25 +90,20 @@ class Folder {
     return ExprPtr(copy);
   }
 
-  absl::StatusOr<ExprPtr> Replace(const Statement& reader, const Expr& read, const Statement& source) {
+  absl::StatusOr<ExprPtr> Replace(const Statement& reader, const Expr& read,
+                                  const Statement& source) {
     std::map<int, int> names;
     IndexSet used;
     for (size_t d = 0; d < read.subscripts.size(); ++d) {
       const int index = read.subscripts[d].BareIndex();
       if (index < 0 || !used.insert(index).second) {
-        return NoContraction(program_, reader, "reads an intermediate tensor at other than distinct bare indices");
+        return NoContraction(program_, reader,
+                             "reads an intermediate tensor at other than distinct bare indices");
       }
       if (index != source.indices[d]) names[source.indices[d]] = index;
     }
-    absl::StatusOr<ExprPtr> value = FoldExpr(source, source.value, names);
-    if (!value.ok()) return value;
-    auto cast = std::make_shared<Expr>();
-    cast->kind = Expr::Kind::kCall;
-    cast->function = Function::kCast;
-    cast->cast_type = workload_.layout(source.tensor).type;
-    cast->span = read.span;
-    cast->operands = {*value};
-    return ExprPtr(cast);
+    // Storing an intermediate does not round; a program says `cast` where it should.
+    return FoldExpr(source, source.value, names);
   }
 
   const Statement* Producer(int tensor) const {
@@ -109,13 +113,13 @@ class Folder {
     return nullptr;
   }
 
-  const Workload& workload_;
   const Program& program_;
 };
 
 // A cast to the type that the value is computed in anyway changes nothing.
 ExprPtr WithoutIdleCasts(const ExprPtr& expr, ElementType compute) {
-  if (expr->kind == Expr::Kind::kCall && expr->function == Function::kCast && expr->cast_type == compute) {
+  if (expr->kind == Expr::Kind::kCall && expr->function == Function::kCast &&
+      expr->cast_type == compute) {
     return WithoutIdleCasts(expr->operands[0], compute);
   }
   auto copy = std::make_shared<Expr>(*expr);
@@ -136,12 +140,13 @@ ElementType ComputeType(const Workload& workload, const Expr& expr) {
   return f64 ? ElementType::kF64 : all_integer ? ElementType::kI32 : ElementType::kF32;
 }
 
-// ---- 2. Split ----------------------------------------------------------------------------------------------------
+// ---- 2. Split
+// ----------------------------------------------------------------------------------------------------
 
 struct Split {
   std::vector<ExprPtr> first;
   std::vector<ExprPtr> second;
-  IndexSet first_only;   // output indices
+  IndexSet first_only;  // output indices
   IndexSet second_only;
 };
 
@@ -165,7 +170,8 @@ std::optional<Split> SplitFactors(const Workload& workload, const std::vector<Ex
       gain *= static_cast<double>(high[index]);
     }
     if (split.first_only.empty() && split.second_only.empty()) continue;
-    // Both roles filled is worth more than one long one: a product of two factors is a matrix product.
+    // Both roles filled is worth more than one long one: a product of two factors is a matrix
+    // product.
     if (!split.first_only.empty() && !split.second_only.empty()) gain *= 2;
     if (best.has_value() && gain <= best_gain) continue;
     for (size_t f = 0; f < factors.size(); ++f) {
@@ -186,7 +192,8 @@ ExprPtr Product(std::vector<ExprPtr> factors) {
   return product;
 }
 
-// ---- 3. Fuse -----------------------------------------------------------------------------------------------------
+// ---- 3. Fuse
+// -----------------------------------------------------------------------------------------------------
 
 struct Access {
   int tensor;
@@ -197,7 +204,8 @@ class Fuser {
  public:
   Fuser(const Workload& workload, const Contraction& contraction) : workload_(workload) {
     accesses_.push_back({contraction.output, contraction.output_subscripts});
-    for (const ExprPtr& expr : {contraction.a.value, contraction.b.value, contraction.epilogue}) Collect(*expr);
+    for (const ExprPtr& expr : {contraction.a.value, contraction.b.value, contraction.epilogue})
+      Collect(*expr);
   }
 
   // Fuses what can be, in the order given: outer indices first.
@@ -209,7 +217,8 @@ class Fuser {
       for (size_t i = 0; i < axes.size() && !changed; ++i) {
         for (size_t j = 0; j < axes.size() && !changed; ++j) {
           if (i == j || !CanFuse(axes[i], axes[j])) continue;
-          axes[i].indices.insert(axes[i].indices.end(), axes[j].indices.begin(), axes[j].indices.end());
+          axes[i].indices.insert(axes[i].indices.end(), axes[j].indices.begin(),
+                                 axes[j].indices.end());
           axes.erase(axes.begin() + static_cast<int64_t>(j));
           changed = true;
         }
@@ -237,8 +246,10 @@ class Fuser {
   bool CanFuse(const Axis& outer, const Axis& inner) const {
     if (unfusable_.contains(outer.lead()) || unfusable_.contains(inner.lead())) return false;
     for (const Access& access : accesses_) {
-      std::optional<Stride> wide = StrideAlong(workload_, access.tensor, access.subscripts, outer.lead());
-      std::optional<Stride> narrow = StrideAlong(workload_, access.tensor, access.subscripts, inner.lead());
+      std::optional<Stride> wide =
+          StrideAlong(workload_, access.tensor, access.subscripts, outer.lead());
+      std::optional<Stride> narrow =
+          StrideAlong(workload_, access.tensor, access.subscripts, inner.lead());
       if (!wide.has_value() || !narrow.has_value()) return false;
       if (*wide != TimesExtent(*narrow, inner)) return false;
     }
@@ -271,14 +282,16 @@ class Fuser {
   IndexSet unfusable_;
 };
 
-// ---- 4. Orient ---------------------------------------------------------------------------------------------------
+// ---- 4. Orient
+// ---------------------------------------------------------------------------------------------------
 
 Stride OutputStride(const Workload& workload, const Contraction& c, const Axis& axis) {
   if (axis.indices.empty()) return Stride{};
   return *StrideAlong(workload, c.output, c.output_subscripts, axis.lead());
 }
 
-// Takes the axis that lanes should run along out of `axes`: where the output is contiguous, else the longest.
+// Takes the axis that lanes should run along out of `axes`: where the output is contiguous, else
+// the longest.
 Axis TakeBest(const Workload& workload, const Contraction& c, std::vector<Axis>* axes) {
   if (axes->empty()) return Axis{};
   const Sizes high = workload.HighestSizes();
@@ -294,7 +307,8 @@ Axis TakeBest(const Workload& workload, const Contraction& c, std::vector<Axis>*
 }
 
 // Whether the second group should be n rather than the first.
-bool SecondIsN(const Workload& workload, const Contraction& c, const Axis& first, const Axis& second) {
+bool SecondIsN(const Workload& workload, const Contraction& c, const Axis& first,
+               const Axis& second) {
   const Sizes high = workload.HighestSizes();
   auto rank = [&](const Axis& axis, const ExprPtr& value) {
     bool operand_contiguous = false;
@@ -304,12 +318,14 @@ bool SecondIsN(const Workload& workload, const Contraction& c, const Axis& first
       operand_contiguous |= stride.has_value() && stride->Is(1);
     });
     const int64_t extent = axis.Extent(high);
-    return std::make_tuple(extent > 1 && OutputStride(workload, c, axis).Is(1), extent > 1, operand_contiguous, extent);
+    return std::make_tuple(extent > 1 && OutputStride(workload, c, axis).Is(1), extent > 1,
+                           operand_contiguous, extent);
   };
   return rank(second, c.b.value) >= rank(first, c.a.value);
 }
 
-// ---- 5. Describe -------------------------------------------------------------------------------------------------
+// ---- 5. Describe
+// -------------------------------------------------------------------------------------------------
 
 void Describe(const Workload& workload, const Contraction& c, const Fuser& fuser, const Axis& row,
               ContractionOperand* operand) {
@@ -329,19 +345,23 @@ void Describe(const Workload& workload, const Contraction& c, const Fuser& fuser
     ++reads;
     operand->read = &e;
   });
-  if (reads != 1 || index_values || !StaysInside(workload, operand->read->tensor, operand->read->subscripts)) {
+  if (reads != 1 || index_values ||
+      !StaysInside(workload, operand->read->tensor, operand->read->subscripts)) {
     operand->read = nullptr;
     return;
   }
   const Expr& read = *operand->read;
-  auto along = [&](const Axis& axis) { return StrideAlong(workload, read.tensor, read.subscripts, axis.lead()); };
+  auto along = [&](const Axis& axis) {
+    return StrideAlong(workload, read.tensor, read.subscripts, axis.lead());
+  };
   std::optional<Stride> row_stride = row.indices.empty() ? Stride{} : along(row);
   std::optional<Stride> depth_stride = along(c.k.back());
   bool linear = row_stride.has_value() && depth_stride.has_value();
   for (size_t i = 0; linear && i + 1 < c.k.size(); ++i) {
     std::optional<Stride> outer = along(c.k[i]);
     std::optional<Stride> inner = along(c.k[i + 1]);
-    linear = outer.has_value() && inner.has_value() && *outer == fuser.TimesExtent(*inner, c.k[i + 1]);
+    linear =
+        outer.has_value() && inner.has_value() && *outer == fuser.TimesExtent(*inner, c.k[i + 1]);
   }
   if (!linear) {
     operand->read = nullptr;
@@ -350,11 +370,31 @@ void Describe(const Workload& workload, const Contraction& c, const Fuser& fuser
   operand->linear = true;
   operand->row_stride = *row_stride;
   operand->depth_stride = *depth_stride;
-  operand->plain = operand->value.get() == operand->read && workload.layout(read.tensor).type == c.accumulator;
+  operand->plain =
+      operand->value.get() == operand->read && workload.layout(read.tensor).type == c.accumulator;
+}
+
+// Orders the indices of k so that the operand reads neighbours one after the other: the widest
+// stride outermost. The order of a sum's indices is free.
+void OrderDepth(const Workload& workload, const ContractionOperand& operand, std::vector<Axis>* k) {
+  const Expr* read = nullptr;
+  Walk(*operand.value, [&](const Expr& e) {
+    if (e.kind == Expr::Kind::kRead && read == nullptr) read = &e;
+  });
+  if (read == nullptr) return;
+  const Sizes high = workload.HighestSizes();
+  auto stride = [&](const Axis& axis) {
+    std::optional<Stride> along =
+        StrideAlong(workload, read->tensor, read->subscripts, axis.lead());
+    return along.has_value() ? along->Evaluate(high) : 0;
+  };
+  std::stable_sort(k->begin(), k->end(),
+                   [&](const Axis& x, const Axis& y) { return stride(x) > stride(y); });
 }
 
 // The one sum of a folded expression, or the reason why there is none.
-absl::StatusOr<const Expr*> FindSum(const Program& program, const Statement& statement, const Expr& value) {
+absl::StatusOr<const Expr*> FindSum(const Program& program, const Statement& statement,
+                                    const Expr& value) {
   const Expr* sum = nullptr;
   std::string text;
   absl::Status status;
@@ -395,7 +435,7 @@ absl::StatusOr<Contraction> MatchContraction(const Workload& workload) {
   for (const Statement& s : program.statements) {
     if (s.tensor == c.output) statement = &s;
   }
-  absl::StatusOr<ExprPtr> folded = Folder(workload).Fold(*statement);
+  absl::StatusOr<ExprPtr> folded = Folder(program).Fold(*statement);
   if (!folded.ok()) return folded.status();
   absl::StatusOr<const Expr*> found = FindSum(program, *statement, **folded);
   if (!found.ok()) return found.status();
@@ -405,15 +445,19 @@ absl::StatusOr<Contraction> MatchContraction(const Workload& workload) {
   std::vector<ExprPtr> factors;
   if (body.kind == Expr::Kind::kCall && body.function == Function::kMul) factors = body.operands;
   if (factors.size() < 2 || factors.size() > 12) {
-    return NoContraction(program, *statement, "what is summed is not a product of two to twelve factors");
+    return NoContraction(program, *statement,
+                         "what is summed is not a product of two to twelve factors");
   }
   const IndexSet output(statement->indices.begin(), statement->indices.end());
   for (int index : sum.reduce_indices) {
-    if (output.contains(index)) return NoContraction(program, *statement, "sums over an index of its output");
+    if (output.contains(index))
+      return NoContraction(program, *statement, "sums over an index of its output");
   }
   std::optional<Split> split = SplitFactors(workload, factors, output);
   if (!split.has_value()) {
-    return NoContraction(program, *statement, "every index of the output belongs to all factors or to none: a sum along rows");
+    return NoContraction(
+        program, *statement,
+        "every index of the output belongs to all factors or to none: a sum along rows");
   }
 
   c.accumulator = ComputeType(workload, body);
@@ -433,7 +477,8 @@ absl::StatusOr<Contraction> MatchContraction(const Workload& workload) {
     c.compute = ElementType::kF64;
   }
   Walk(*c.epilogue, [&](const Expr& e) {
-    if (e.kind == Expr::Kind::kRead && workload.layout(e.tensor).type == ElementType::kF64) c.compute = ElementType::kF64;
+    if (e.kind == Expr::Kind::kRead && workload.layout(e.tensor).type == ElementType::kF64)
+      c.compute = ElementType::kF64;
   });
 
   const Fuser fuser(workload, c);
@@ -446,6 +491,7 @@ absl::StatusOr<Contraction> MatchContraction(const Workload& workload) {
     std::swap(c.a, c.b);
     std::swap(first_axis, second_axis);
   }
+  OrderDepth(workload, c.b, &c.k);
   c.m = first_axis;
   c.n = second_axis;
   IndexSet rest = output;

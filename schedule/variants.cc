@@ -1,5 +1,7 @@
 #include <vector>
 
+#include "schedule/contraction_dot.h"
+#include "schedule/contraction_tiled.h"
 #include "schedule/naive.h"
 #include "schedule/pointwise_vectorised.h"
 #include "schedule/row_reduction_fused.h"
@@ -11,8 +13,9 @@ namespace tilewright {
 // and docs iterate over it.
 absl::Span<const Variant> AllVariants() {
   static const auto* const variants = new std::vector<Variant>{
-      ContractionNaiveVariant(),  PointwiseNaiveVariant(),    PointwiseVectorisedVariant(),
-      RowReductionNaiveVariant(), RowReductionFusedVariant(),
+      ContractionNaiveVariant(),  ContractionTiledVariant(),    ContractionDotVariant(),
+      PointwiseNaiveVariant(),    PointwiseVectorisedVariant(), RowReductionNaiveVariant(),
+      RowReductionFusedVariant(),
   };
   return *variants;
 }
