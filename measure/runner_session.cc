@@ -24,12 +24,11 @@ namespace {
 // Timing of one screening, in seconds (DESIGN.md 6: <= 40 ms of device time).
 constexpr double kTimingBudget = 40e-3;
 // A candidate this much slower than the anchor cannot win: it is timed long enough to learn from,
-// no longer.
+// no longer. A hopeless one's first call is its time.
 constexpr double kSlowRatio = 1.3;
 constexpr double kSlowBudget = 15e-3;
 constexpr int kSlowCalls = 5;
 constexpr double kHopelessRatio = 10;
-constexpr int kHopelessCalls = 3;
 // A call longer than this is timed once.
 constexpr double kLongCall = 20e-3;
 constexpr int kMostSamples = 64;
@@ -106,9 +105,7 @@ TimingPlan PlanTiming(double call_seconds, double anchor_seconds) {
   double budget = kTimingBudget;
   const auto in_budget = [&] { return std::max(1, static_cast<int>(budget / call)); };
   int calls = in_budget();
-  if (anchor_seconds > 0 && call > kHopelessRatio * anchor_seconds) {
-    calls = std::min(calls, kHopelessCalls);
-  } else if (anchor_seconds > 0 && call > kSlowRatio * anchor_seconds) {
+  if (anchor_seconds > 0 && call > kSlowRatio * anchor_seconds) {
     const int fewest = std::min(calls, kSlowCalls);
     budget = kSlowBudget;
     calls = std::max(in_budget(), fewest);
@@ -267,6 +264,14 @@ std::optional<CandidateFailure> Session::ScreenChecked(const children::ScreenKer
   CheckedCalls checked = Checked(0, caller, evidence, 0);
   const int first = warm_ ? 0 : static_cast<int>(MixBits(request.seed()) % sets.sets());
   double call_seconds = 0;
+  if (auto failure = checked.Call(first, kWarmUpPoison, "warm-up", &call_seconds)) return failure;
+  if (request.anchor_seconds() > 0 && call_seconds > kHopelessRatio * request.anchor_seconds()) {
+    // One call of such a candidate may take longer than a whole screening of another: it is all
+    // there is to learn.
+    reply->add_samples_seconds(call_seconds);
+    reply->set_device_ns(static_cast<uint64_t>(call_seconds * 1e9));
+    return CheckTime(call_seconds);
+  }
   if (auto failure = checked.CallTwice(first, "warm-up", &call_seconds)) return failure;
   const TimingPlan plan = PlanTiming(call_seconds, request.anchor_seconds());
   const int window = warm_ ? 1 : std::min(sets.sets(), plan.calls);

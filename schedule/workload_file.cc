@@ -76,20 +76,17 @@ absl::StatusOr<NamedWorkload> ParseLine(std::string_view line, const std::vector
                    "a workload's name is a C identifier: letters, digits and '_'");
   }
   const std::optional<int64_t> weight =
-      words.size() > 1 ? ParseWeight(words[1].text) : std::nullopt;
-  if (!weight.has_value()) {
-    return ErrorAt(line, words.size() > 1 ? words[1].offset : static_cast<int>(line.size()),
-                   "expected the weight after the name, such as x1 or x32");
-  }
-  if (words.size() < 3) {
+      words.size() > 1 && !words[1].is_quoted ? ParseWeight(words[1].text) : std::nullopt;
+  const size_t what_at = weight ? 2 : 1;
+  if (words.size() <= what_at) {
     return ErrorAt(
         line, static_cast<int>(line.size()),
         "expected an operator such as linear(t=8 i=64 o=64), or an expression in quotes");
   }
-  const Word& what = words[2];
+  const Word& what = words[what_at];
   std::string sizes;
   WorkloadOptions options;
-  for (size_t i = 3; i < words.size(); ++i) {
+  for (size_t i = what_at + 1; i < words.size(); ++i) {
     if (words[i].is_quoted) {
       return ErrorAt(line, words[i].offset, "one expression per line; sizes and types stand bare");
     }
@@ -112,7 +109,7 @@ absl::StatusOr<NamedWorkload> ParseLine(std::string_view line, const std::vector
   absl::StatusOr<Workload> workload = Workload::Make(expression, options, &names);
   if (!workload.ok()) return workload.status();
   return NamedWorkload{.name = std::string(words[0].text),
-                       .weight = *weight,
+                       .weight = weight.value_or(1),
                        .source = std::string(what.text),
                        .sizes = sizes,
                        .types = options.types,

@@ -1,7 +1,7 @@
 // A workload file names the workloads of a model, one per line; tune, jobs submit and build read
 // the same file.
 //
-//   # name xWEIGHT what types
+//   # name [xWEIGHT] what types; without a weight it is 1
 //   qkv   x32 linear(t=1..8192 i=4096 o=6144) bf16
 //   gate  x32 'C[m,n] = silu(sum(k: A[m,k] * B[k,n]))' m=512 n=1024,k=64 f16,B:e4m3
 //

@@ -1,7 +1,8 @@
 // Evolution guided by a cost model.
 //
 // First `initial` schedules are measured: the starts, then draws from every variant in equal shares; of a handful of draws the
-// surrogate's bound takes the best for every other place, so that the first batch holds both promising and unbiased schedules.
+// surrogate takes the best for every other place, so that the first batch holds both promising and unbiased schedules. A variant whose
+// bound is far above another's has no share: measuring it once may cost more than the rest of the batch.
 //
 // From then on each batch is chosen from a pool made of
 //   all neighbours of the best measured schedules (one decision changed),
@@ -89,7 +90,8 @@ class EvolutionarySearch : public Strategy {
 
   // The next schedule of the first phase: variants take turns; every other draw is the best of several by the surrogate.
   std::optional<absl::uint128> InitialDraw() {
-    const absl::Span<const Space::Part> parts = space_.Parts();
+    if (parts_.empty()) ChooseParts();
+    const std::vector<Space::Part>& parts = parts_;
     for (size_t tried = 0; tried < parts.size(); ++tried) {
       const Space::Part& part = parts[turn_ % parts.size()];
       const bool guided = surrogate_ != nullptr && (turn_ / parts.size()) % 2 == 0;
@@ -104,6 +106,26 @@ class EvolutionarySearch : public Strategy {
       return draws[std::min_element(scores.begin(), scores.end()) - scores.begin()];
     }
     return std::nullopt;
+  }
+
+  // The variants that have a share of the first phase.
+  void ChooseParts() {
+    const absl::Span<const Space::Part> all = space_.Parts();
+    std::vector<double> bounds(all.size(), 0);
+    if (surrogate_ != nullptr && all.size() > 1) {
+      for (size_t p = 0; p < all.size(); ++p) {
+        std::vector<absl::uint128> draws;
+        for (int i = 0; i < kGuidedDraws; ++i) {
+          draws.push_back(all[p].begin + UniformIndex(random_, all[p].end - all[p].begin));
+        }
+        const std::vector<double> seconds = surrogate_->BoundSeconds(draws);
+        bounds[p] = *std::min_element(seconds.begin(), seconds.end());
+      }
+    }
+    const double best = *std::min_element(bounds.begin(), bounds.end());
+    for (size_t p = 0; p < all.size(); ++p) {
+      if (bounds[p] <= kHopelessBound * best) parts_.push_back(all[p]);
+    }
   }
 
   void Evolve(int count, std::vector<absl::uint128>* batch) {
@@ -210,6 +232,8 @@ class EvolutionarySearch : public Strategy {
   }
 
   static constexpr int kGuidedDraws = 16;
+  // The bound may be wrong by a small factor, not by this one.
+  static constexpr double kHopelessBound = 16;
 
   const Space& space_;
   Surrogate* surrogate_;
@@ -221,6 +245,7 @@ class EvolutionarySearch : public Strategy {
   const int pool_size_;
   const double random_share_;
   const int patience_;
+  std::vector<Space::Part> parts_;                          // those with a share of the first phase
   std::vector<std::pair<double, absl::uint128>> measured_;  // cost, index; best first
   int since_improvement_ = 0;
   int drawn_ = 0;

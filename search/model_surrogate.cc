@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -60,6 +61,15 @@ class ModelSurrogate : public LearningSurrogate {
     return *std::move(scores);
   }
 
+  std::vector<double> BoundSeconds(absl::Span<const absl::uint128> indices) override {
+    std::vector<double> seconds;
+    for (absl::uint128 index : indices) {
+      const FeatureRow& row = Features(index);
+      seconds.push_back(row.empty() ? std::numeric_limits<double>::infinity() : std::exp2(row[FeatureSchema::kBoundColumn]));
+    }
+    return seconds;
+  }
+
   bool trained() const override { return model_->trained(); }
 
  private:
@@ -85,11 +95,19 @@ class ModelSurrogate : public LearningSurrogate {
   }
 
   static double Spread(absl::Span<const double> scores) {
-    if (scores.empty()) return 0;
     double mean = 0;
-    for (double score : scores) mean += score / scores.size();
+    int finite = 0;
+    for (double score : scores) {
+      if (!std::isfinite(score)) continue;  // a schedule without features
+      mean += score;
+      ++finite;
+    }
+    if (finite == 0) return 0;
+    mean /= finite;
     double variance = 0;
-    for (double score : scores) variance += (score - mean) * (score - mean) / scores.size();
+    for (double score : scores) {
+      if (std::isfinite(score)) variance += (score - mean) * (score - mean) / finite;
+    }
     return std::sqrt(variance);
   }
 

@@ -38,6 +38,8 @@ class Surrogate {
   // One score per schedule; lower is predicted better. Scores of one call compare with each other only. Before there is data the
   // bound ranks. A schedule whose failure is predicted scores worse.
   virtual std::vector<double> Score(absl::Span<const absl::uint128> indices) = 0;
+  // The bound of each schedule in seconds: what its plan's quantities would take at the device's rates. Infinite where unknown.
+  virtual std::vector<double> BoundSeconds(absl::Span<const absl::uint128> indices) = 0;
   // True once the scores come from measurements.
   virtual bool trained() const = 0;
 };

@@ -37,7 +37,7 @@ class FakeTuningClient : public TuningClient {
     spec_ = spec;
     if (absl::Status started = sink_->StartRun(record); !started.ok()) return started;
     v1::SessionReport session;
-    session.set_session_id(Bytes());
+    session.set_session_id(spec.run_id());  // a resumed run continues its session
     session.add_anchor_seconds(measure_(spec.anchor_schedule()).seconds);
     session.set_anchor_schedule(spec.anchor_schedule());
     session_ = session;
