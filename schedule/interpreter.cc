@@ -52,12 +52,35 @@ class Memo {
 double Larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 double Smaller(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 
+struct TensorState {
+  ElementType type = ElementType::kF32;
+  std::vector<int64_t> shape;
+  const char* data = nullptr;  // parameters
+  std::vector<int64_t> byte_strides;
+  const Statement* statement = nullptr;  // the others
+  std::vector<int> bound;                // indices that evaluating the statement assigns
+  Memo memo;
+};
+
+// An expression prepared for many evaluations.
+struct Node {
+  const Expr* expr = nullptr;
+  bool in_sum = false;  // somewhere inside `sum`: reads outside a tensor are 0
+  std::vector<Node> operands;
+  TensorState* tensor = nullptr;  // of a read
+  // A read of a parameter whose subscripts are all indices alone can't leave the tensor: its
+  // address is a sum of index * byte stride.
+  bool is_direct = false;
+  std::vector<std::pair<int, int64_t>> direct_terms;
+};
+
 class TreeInterpreter : public Interpreter {
  public:
   TreeInterpreter(const Workload& workload, Sizes sizes, const std::vector<const void*>& inputs)
       : workload_(workload), sizes_(std::move(sizes)), values_(sizes_.size(), 0) {
     const int n = static_cast<int>(workload.program().tensors.size());
     tensors_.resize(n);
+    roots_.resize(n);
     for (int t = 0; t < n; ++t) {
       tensors_[t].shape = workload.Shape(t, sizes_);
       int64_t elements = 1;
@@ -79,6 +102,7 @@ class TreeInterpreter : public Interpreter {
         state.bound.insert(state.bound.end(), expr.reduce_indices.begin(),
                            expr.reduce_indices.end());
       });
+      roots_[statement.tensor] = Prepare(*statement.value, false);
     }
   }
 
@@ -96,25 +120,31 @@ class TreeInterpreter : public Interpreter {
           absl::StrCat("point [", absl::StrJoin(point, ","), "] is outside tensor '", Name(tensor),
                        "' of shape [", absl::StrJoin(state.shape, ","), "]"));
     }
-    status_ = absl::OkStatus();
+    has_failed_ = false;
     const double value = ValueAt(tensor, point);
-    if (!status_.ok()) return status_;
+    if (has_failed_) return status_;
     return value;
   }
 
  private:
-  struct TensorState {
-    ElementType type = ElementType::kF32;
-    std::vector<int64_t> shape;
-    const char* data = nullptr;  // parameters
-    std::vector<int64_t> byte_strides;
-    const Statement* statement = nullptr;  // the others
-    std::vector<int> bound;                // indices that evaluating the statement assigns
-    Memo memo;
-  };
-  using Point = absl::InlinedVector<int64_t, 8>;
-
   const std::string& Name(int tensor) const { return workload_.program().tensors[tensor].name; }
+
+  Node Prepare(const Expr& expr, bool in_sum) {
+    Node node;
+    node.expr = &expr;
+    if (expr.kind == Expr::Kind::kReduce && expr.reduce == ReduceOp::kSum) in_sum = true;
+    node.in_sum = in_sum;
+    for (const ExprPtr& operand : expr.operands) node.operands.push_back(Prepare(*operand, in_sum));
+    if (expr.kind != Expr::Kind::kRead) return node;
+    node.tensor = &tensors_[expr.tensor];
+    node.is_direct = node.tensor->data != nullptr;
+    for (size_t d = 0; d < expr.subscripts.size() && node.is_direct; ++d) {
+      const int index = expr.subscripts[d].BareIndex();
+      node.is_direct = index >= 0;
+      node.direct_terms.emplace_back(index, node.tensor->byte_strides[d]);
+    }
+    return node;
+  }
 
   // Precondition: the point is inside.
   double ValueAt(int tensor, absl::Span<const int64_t> point) {
@@ -131,19 +161,26 @@ class TreeInterpreter : public Interpreter {
     absl::InlinedVector<int64_t, 16> saved;
     for (int index : state.bound) saved.push_back(values_[index]);
     for (size_t d = 0; d < point.size(); ++d) values_[state.statement->indices[d]] = point[d];
-    const double value = Eval(*state.statement->value, false);
+    const double value = Eval(roots_[tensor]);
     for (size_t i = state.bound.size(); i-- > 0;) values_[state.bound[i]] = saved[i];
-    if (status_.ok()) state.memo.Keep(at, value);
+    if (!has_failed_) state.memo.Keep(at, value);
     return value;
   }
 
-  double Read(const Expr& read, bool in_sum) {
-    const TensorState& state = tensors_[read.tensor];
-    Point point(read.subscripts.size());
+  double Read(const Node& node) {
+    const TensorState& state = *node.tensor;
+    if (node.is_direct) {
+      const char* address = state.data;
+      for (const auto& [index, stride] : node.direct_terms) address += values_[index] * stride;
+      return LoadElement(state.type, address);
+    }
+    const Expr& read = *node.expr;
+    absl::InlinedVector<int64_t, 8> point(read.subscripts.size());
     for (size_t d = 0; d < point.size(); ++d) {
       point[d] = read.subscripts[d].Evaluate(values_);
       if (point[d] >= 0 && point[d] < state.shape[d]) continue;
-      if (!in_sum && status_.ok()) {
+      if (!node.in_sum && !has_failed_) {
+        has_failed_ = true;
         status_ = absl::OutOfRangeError(absl::StrCat(
             "subscript ", d, " of '", Name(read.tensor), "' is ", point[d], ", outside 0..",
             state.shape[d] - 1, "; only inside sum such a read is 0"));
@@ -153,15 +190,15 @@ class TreeInterpreter : public Interpreter {
     return ValueAt(read.tensor, point);
   }
 
-  double Reduce(const Expr& reduce, bool in_sum) {
-    const Expr& body = *reduce.operands[0];
-    in_sum = in_sum || reduce.reduce == ReduceOp::kSum;
+  double Reduce(const Node& node) {
+    const Expr& reduce = *node.expr;
+    const Node& body = node.operands[0];
     for (int index : reduce.reduce_indices) values_[index] = 0;
     double result = reduce.reduce == ReduceOp::kSum   ? 0
                     : reduce.reduce == ReduceOp::kMax ? -kInfinity
                                                       : kInfinity;
-    while (status_.ok()) {
-      const double value = Eval(body, in_sum);
+    while (!has_failed_) {
+      const double value = Eval(body);
       switch (reduce.reduce) {
         case ReduceOp::kSum:
           result += value;
@@ -186,12 +223,12 @@ class TreeInterpreter : public Interpreter {
     return result;
   }
 
-  double Call(const Expr& call, bool in_sum) {
-    const auto& operands = call.operands;
-    const double first = Eval(*operands[0], in_sum);
-    auto operand = [&](size_t i) { return Eval(*operands[i], in_sum); };
+  double Call(const Node& node) {
+    const std::vector<Node>& operands = node.operands;
+    const double first = Eval(operands[0]);
+    auto operand = [&](size_t i) { return Eval(operands[i]); };
     double result = first;
-    switch (call.function) {
+    switch (node.expr->function) {
       case Function::kAdd:
         for (size_t i = 1; i < operands.size(); ++i) result += operand(i);
         return result;
@@ -209,7 +246,7 @@ class TreeInterpreter : public Interpreter {
       case Function::kWhere:
         return operand(first != 0 ? 1 : 2);  // The other side is not evaluated.
       case Function::kCast:
-        return RoundTo(call.cast_type, first);
+        return RoundTo(node.expr->cast_type, first);
       case Function::kTf32:
         return RoundToTf32(first);
       case Function::kLess:
@@ -227,24 +264,24 @@ class TreeInterpreter : public Interpreter {
       case Function::kNot:
         return first == 0;
       default:
-        return EvaluateUnary(call.function, first);
+        return EvaluateUnary(node.expr->function, first);
     }
   }
 
-  double Eval(const Expr& expr, bool in_sum) {
-    switch (expr.kind) {
+  double Eval(const Node& node) {
+    switch (node.expr->kind) {
       case Expr::Kind::kConstant:
-        return expr.constant;
+        return node.expr->constant;
       case Expr::Kind::kRead:
-        return Read(expr, in_sum);
+        return Read(node);
       case Expr::Kind::kIndexValue:
-        return static_cast<double>(expr.index_value.Evaluate(values_));
+        return static_cast<double>(node.expr->index_value.Evaluate(values_));
       case Expr::Kind::kSize:
-        return static_cast<double>(sizes_[expr.index]);
+        return static_cast<double>(sizes_[node.expr->index]);
       case Expr::Kind::kCall:
-        return Call(expr, in_sum);
+        return Call(node);
       case Expr::Kind::kReduce:
-        return Reduce(expr, in_sum);
+        return Reduce(node);
     }
     __builtin_unreachable();  // The cases above are all enumerators.
   }
@@ -253,6 +290,8 @@ class TreeInterpreter : public Interpreter {
   Sizes sizes_;
   std::vector<int64_t> values_;  // of the indices
   std::vector<TensorState> tensors_;
+  std::vector<Node> roots_;  // by tensor: its statement's value
+  bool has_failed_ = false;  // then status_ says why
   absl::Status status_;
 };
 
