@@ -12,23 +12,23 @@
 namespace tilewright {
 namespace {
 
-constexpr char kName[] = "contraction.dot";
+constexpr char kDotName[] = "contraction.dot";
 // With more rows than this, packing pays (contraction.tiled).
 constexpr int64_t kMostRows = 8;
 
-struct Prepared {
+struct PreparedDot {
   TiledProblem problem;
-  SpaceWriter space{kName};
+  SpaceWriter space{kDotName};
 };
 
 absl::Status CheckOperand(const ContractionOperand& operand, const char* which) {
   if (operand.linear && operand.depth_stride.Is(1)) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(kName, ": the summed index of operand ", which,
+      absl::StrCat(kDotName, ": the summed index of operand ", which,
                    " is not contiguous; contraction.tiled takes any layout"));
 }
 
-void WriteSpace(const TiledProblem& p, SpaceWriter* space) {
+void WriteDotSpace(const TiledProblem& p, SpaceWriter* space) {
   const int cores = p.target.cores;
   space->Decide("threads_batch", "Threads side by side along the batch.",
                 ThreadCounts(cores, p.batches));
@@ -64,11 +64,11 @@ void WriteSpace(const TiledProblem& p, SpaceWriter* space) {
                 below({1, 2, 4}, std::max<int64_t>(1, p.k / p.lanes)));
 }
 
-absl::StatusOr<std::shared_ptr<const Prepared>> Prepare(const Workload& workload,
-                                                        const Target& target) {
+absl::StatusOr<std::shared_ptr<const PreparedDot>> PrepareDot(const Workload& workload,
+                                                              const Target& target) {
   thread_local std::string last_workload;
   thread_local Target last_target;
-  thread_local std::shared_ptr<const Prepared> last;
+  thread_local std::shared_ptr<const PreparedDot> last;
   if (last != nullptr && last_workload == workload.canonical_text() && last_target == target)
     return last;
   absl::StatusOr<Contraction> contraction = MatchContraction(workload);
@@ -78,24 +78,25 @@ absl::StatusOr<std::shared_ptr<const Prepared>> Prepare(const Workload& workload
     absl::Status status = CheckOperand(*operand, which);
     if (!status.ok()) return status;
   }
-  auto prepared = std::make_shared<Prepared>();
+  auto prepared = std::make_shared<PreparedDot>();
   prepared->problem =
       StudyTiled(workload, target, std::make_shared<const Contraction>(*std::move(contraction)));
   if (prepared->problem.m > kMostRows) {
     return absl::FailedPreconditionError(
-        absl::StrCat(kName, ": ", prepared->problem.m, " rows, more than ", kMostRows,
+        absl::StrCat(kDotName, ": ", prepared->problem.m, " rows, more than ", kMostRows,
                      ": contraction.tiled copies operands once and reuses them"));
   }
-  WriteSpace(prepared->problem, &prepared->space);
+  WriteDotSpace(prepared->problem, &prepared->space);
   last_workload = workload.canonical_text();
   last_target = target;
   last = prepared;
   return last;
 }
 
-std::unique_ptr<Plan> MakePlan(const Workload& workload, const Target& target,
-                               absl::Span<const int64_t> numbers, absl::Span<const int64_t> sizes) {
-  std::shared_ptr<const Prepared> prepared = *Prepare(workload, target);
+std::unique_ptr<Plan> MakeDotPlan(const Workload& workload, const Target& target,
+                                  absl::Span<const int64_t> numbers,
+                                  absl::Span<const int64_t> sizes) {
+  std::shared_ptr<const PreparedDot> prepared = *PrepareDot(workload, target);
   const TiledProblem& p = prepared->problem;
   const Contraction& c = *p.contraction;
   std::map<std::string, int64_t> values = prepared->space.AllNumbers(numbers);
@@ -139,8 +140,8 @@ std::unique_ptr<Plan> MakePlan(const Workload& workload, const Target& target,
   return plan;
 }
 
-Schedule DefaultSchedule(const Workload& workload, const Target& target) {
-  std::shared_ptr<const Prepared> prepared = *Prepare(workload, target);
+Schedule DefaultDotSchedule(const Workload& workload, const Target& target) {
+  std::shared_ptr<const PreparedDot> prepared = *PrepareDot(workload, target);
   const TiledProblem& p = prepared->problem;
   const int64_t rows = std::min<int64_t>(p.m, 4);
   std::map<std::string, int64_t> wishes = {
@@ -150,7 +151,7 @@ Schedule DefaultSchedule(const Workload& workload, const Target& target) {
       {"columns", std::min<int64_t>(4, (target.vector_registers - rows - 1) / rows)},
       {"unroll_k", 2},
   };
-  Schedule schedule{kName, {}};
+  Schedule schedule{kDotName, {}};
   for (const Decision& decision : prepared->space.definition().decisions) {
     const DecisionValue* best = &decision.values[0];
     for (const DecisionValue& value : decision.values) {
@@ -164,18 +165,18 @@ Schedule DefaultSchedule(const Workload& workload, const Target& target) {
 }  // namespace
 
 Variant ContractionDotVariant() {
-  return {.name = kName,
+  return {.name = kDotName,
           .family = "contraction",
           .help = "few rows: dot products along a contiguous k, nothing copied",
           .backends = {"host"},
           .applies = [](const Workload& workload,
-                        const Target& target) { return Prepare(workload, target).status(); },
+                        const Target& target) { return PrepareDot(workload, target).status(); },
           .define =
               [](const Workload& workload, const Target& target) {
-                return (*Prepare(workload, target))->space.definition();
+                return (*PrepareDot(workload, target))->space.definition();
               },
-          .plan = MakePlan,
-          .default_schedule = DefaultSchedule};
+          .plan = MakeDotPlan,
+          .default_schedule = DefaultDotSchedule};
 }
 
 }  // namespace tilewright

@@ -11,30 +11,27 @@
 namespace tilewright {
 namespace {
 
-constexpr char kName[] = "contraction.tiled";
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
+constexpr char kTiledName[] = "contraction.tiled";
 
 // ---- What is asked again and again for one workload and target
 // ---------------------------------------------------
 
-struct Prepared {
+struct PreparedTiled {
   std::string workload;
   Target target;
   TiledProblem problem;
-  SpaceWriter space{kName};
+  SpaceWriter space{kTiledName};
 };
 
 // The last one is kept: a search asks for thousands of plans of one workload.
-absl::StatusOr<std::shared_ptr<const Prepared>> Prepare(const Workload& workload,
-                                                        const Target& target) {
-  thread_local std::shared_ptr<const Prepared> last;
+absl::StatusOr<std::shared_ptr<const PreparedTiled>> PrepareTiled(const Workload& workload,
+                                                                  const Target& target) {
+  thread_local std::shared_ptr<const PreparedTiled> last;
   if (last != nullptr && last->workload == workload.canonical_text() && last->target == target)
     return last;
   absl::StatusOr<Contraction> contraction = MatchContraction(workload);
   if (!contraction.ok()) return contraction.status();
-  auto prepared = std::make_shared<Prepared>();
+  auto prepared = std::make_shared<PreparedTiled>();
   prepared->workload = workload.canonical_text();
   prepared->target = target;
   prepared->problem =
@@ -44,14 +41,14 @@ absl::StatusOr<std::shared_ptr<const Prepared>> Prepare(const Workload& workload
   return last;
 }
 
-absl::Status Applies(const Workload& workload, const Target& target) {
-  absl::StatusOr<std::shared_ptr<const Prepared>> prepared = Prepare(workload, target);
+absl::Status TiledApplies(const Workload& workload, const Target& target) {
+  absl::StatusOr<std::shared_ptr<const PreparedTiled>> prepared = PrepareTiled(workload, target);
   if (!prepared.ok()) return prepared.status();
   return absl::OkStatus();
 }
 
-SpaceDefinition Define(const Workload& workload, const Target& target) {
-  return (*Prepare(workload, target))->space.definition();
+SpaceDefinition DefineTiled(const Workload& workload, const Target& target) {
+  return (*PrepareTiled(workload, target))->space.definition();
 }
 
 // ---- The plan
@@ -218,9 +215,10 @@ void CountTraffic(const TiledProblem& p, const Workload& workload, absl::Span<co
   };
 }
 
-std::unique_ptr<Plan> MakePlan(const Workload& workload, const Target& target,
-                               absl::Span<const int64_t> numbers, absl::Span<const int64_t> sizes) {
-  std::shared_ptr<const Prepared> prepared = *Prepare(workload, target);
+std::unique_ptr<Plan> MakeTiledPlan(const Workload& workload, const Target& target,
+                                    absl::Span<const int64_t> numbers,
+                                    absl::Span<const int64_t> sizes) {
+  std::shared_ptr<const PreparedTiled> prepared = *PrepareTiled(workload, target);
   auto plan = std::make_unique<ContractionTiledPlan>();
   FillDecisions(prepared->problem, prepared->space.AllNumbers(numbers), plan.get());
   MapWorkspace(prepared->problem, plan.get());
@@ -231,7 +229,7 @@ std::unique_ptr<Plan> MakePlan(const Workload& workload, const Target& target,
 // ---- The default: what is best on paper
 
 // Values of a decision, or the one it has where there is no choice.
-std::vector<int64_t> NumbersOf(const SpaceWriter& space, std::string_view name) {
+std::vector<int64_t> TiledNumbers(const SpaceWriter& space, std::string_view name) {
   for (const Decision& decision : space.definition().decisions) {
     if (decision.name != name) continue;
     std::vector<int64_t> numbers;
@@ -255,8 +253,8 @@ using Wishes = std::map<std::string, int64_t>;
 // The micro-tile that takes the fewest cycles for the whole output, padding included.
 void WishMicroTile(const TiledProblem& p, const SpaceWriter& space, Wishes* wishes) {
   double least = -1;
-  for (int64_t rows : NumbersOf(space, "micro_m")) {
-    for (int64_t vectors : NumbersOf(space, "vectors_n")) {
+  for (int64_t rows : TiledNumbers(space, "micro_m")) {
+    for (int64_t vectors : TiledNumbers(space, "vectors_n")) {
       if (VectorRegisters(rows, vectors) > p.target.vector_registers) continue;
       const double tiles =
           static_cast<double>(CeilDiv(p.m, rows) * CeilDiv(p.n, vectors * p.lanes));
@@ -280,8 +278,8 @@ void WishThreads(const TiledProblem& p, const SpaceWriter& space, Wishes* wishes
   (*wishes)["threads_m"] = (*wishes)["threads_n"] = 1;
   if (p.batches >= cores) return;
   double least = -1;
-  for (int64_t threads_m : NumbersOf(space, "threads_m")) {
-    for (int64_t threads_n : NumbersOf(space, "threads_n")) {
+  for (int64_t threads_m : TiledNumbers(space, "threads_m")) {
+    for (int64_t threads_n : TiledNumbers(space, "threads_n")) {
       if (threads_m * threads_n > cores) continue;
       const double rows = static_cast<double>(StripRows(p.m, threads_m, (*wishes)["micro_m"]));
       const double columns =
@@ -300,7 +298,7 @@ void WishTiles(const TiledProblem& p, const SpaceWriter& space, Wishes* wishes) 
   const int64_t micro_m = (*wishes)["micro_m"], micro_n = (*wishes)["vectors_n"] * p.lanes;
   const int64_t steps = p.target.l1_bytes * 3 / 4 / (micro_n * p.bytes);
   const int64_t tile_k = (*wishes)["tile_k"] =
-      AtMost(NumbersOf(space, "tile_k"), std::max<int64_t>(32, steps));
+      AtMost(TiledNumbers(space, "tile_k"), std::max<int64_t>(32, steps));
   const int64_t l2_rows = p.target.l2_bytes / 2 / (tile_k * p.bytes);
   const int64_t own_l3 = std::max(p.target.l3_bytes / p.target.cores, p.target.l2_bytes) / 2;
   int64_t l3_columns = own_l3 / (tile_k * p.bytes);
@@ -310,7 +308,7 @@ void WishTiles(const TiledProblem& p, const SpaceWriter& space, Wishes* wishes) 
                                  (p.target.cores * p.bytes * std::max<int64_t>(l2_rows, 24)));
   }
   auto tile = [&](const char* name, int64_t room, int64_t own, int64_t strip) {
-    const std::vector<int64_t> numbers = NumbersOf(space, name);
+    const std::vector<int64_t> numbers = TiledNumbers(space, name);
     const int64_t number = own <= room ? numbers.back() : AtMost(numbers, room);
     (*wishes)[name] = RoundUp(number, strip) >= own ? numbers.back() : number;
   };
@@ -339,15 +337,15 @@ void WishPacking(const TiledProblem& p, Wishes* wishes) {
   if ((*wishes)["pack_b"] == 0 && p.m <= 4) (*wishes)["tile_k"] = 32;
 }
 
-Schedule DefaultSchedule(const Workload& workload, const Target& target) {
-  std::shared_ptr<const Prepared> prepared = *Prepare(workload, target);
+Schedule DefaultTiledSchedule(const Workload& workload, const Target& target) {
+  std::shared_ptr<const PreparedTiled> prepared = *PrepareTiled(workload, target);
   const TiledProblem& p = prepared->problem;
   Wishes wishes;
   WishMicroTile(p, prepared->space, &wishes);
   WishThreads(p, prepared->space, &wishes);
   WishTiles(p, prepared->space, &wishes);
   WishPacking(p, &wishes);
-  Schedule schedule{kName, {}};
+  Schedule schedule{kTiledName, {}};
   Wishes chosen = prepared->space.fixed();
   for (const Decision& decision : prepared->space.definition().decisions) {
     std::vector<int64_t> reads;
@@ -369,14 +367,14 @@ Schedule DefaultSchedule(const Workload& workload, const Target& target) {
 }  // namespace
 
 Variant ContractionTiledVariant() {
-  return {.name = kName,
+  return {.name = kTiledName,
           .family = "contraction",
           .help = "blocked for the caches, packed strips, a micro-tile in vector registers",
           .backends = {"host"},
-          .applies = Applies,
-          .define = Define,
-          .plan = MakePlan,
-          .default_schedule = DefaultSchedule};
+          .applies = TiledApplies,
+          .define = DefineTiled,
+          .plan = MakeTiledPlan,
+          .default_schedule = DefaultTiledSchedule};
 }
 
 }  // namespace tilewright

@@ -17,9 +17,6 @@ constexpr int64_t kWorkspaceFloorBytes = int64_t{256} << 20;
 constexpr int64_t kMostMicroRows = 14;
 constexpr int64_t kMostMicroColumns = 96;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
-
 }  // namespace
 
 TiledProblem StudyTiled(const Workload& workload, const Target& target,

@@ -13,6 +13,9 @@
 
 namespace tilewright {
 
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
+
 // What the space needs to know of a workload and a target. Sizes are the highest.
 struct TiledProblem {
   std::shared_ptr<const Contraction> contraction;

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "schedule/affine.h"
+
 namespace tilewright {
 namespace {
 
@@ -31,37 +33,6 @@ void AddTerm(const Workload& workload, int64_t coefficient, const std::vector<in
     at = stride->terms.insert(at, term);
   }
   if (at->coefficient == 0) stride->terms.erase(at);
-}
-
-// The least and the greatest value of a subscript at every size.
-std::pair<int64_t, int64_t> Interval(const Workload& workload, const AffineIndex& affine) {
-  int64_t low = affine.constant;
-  int64_t high = affine.constant;
-  for (const AffineTerm& term : affine.terms) {
-    int64_t first = 0;
-    int64_t last = 0;
-    auto floor_div = [&](int64_t x) {
-      int64_t q = x / term.divisor;
-      return q * term.divisor > x ? q - 1 : q;
-    };
-    switch (term.kind) {
-      case AffineTerm::Kind::kIndex:
-        last = workload.sizes()[term.index].high - 1;
-        break;
-      case AffineTerm::Kind::kFloorDiv: {
-        auto [from, to] = Interval(workload, *term.operand);
-        first = floor_div(from);
-        last = floor_div(to);
-        break;
-      }
-      case AffineTerm::Kind::kFloorMod:
-        last = term.divisor - 1;
-        break;
-    }
-    low += std::min(term.coefficient * first, term.coefficient * last);
-    high += std::max(term.coefficient * first, term.coefficient * last);
-  }
-  return {low, high};
 }
 
 bool Mentions(const AffineIndex& affine, int index) {
@@ -130,13 +101,15 @@ std::optional<Stride> StrideAlong(const Workload& workload, int tensor,
 }
 
 bool StaysInside(const Workload& workload, int tensor, absl::Span<const AffineIndex> subscripts) {
+  std::vector<Interval> indices;
+  for (const SizeRange& range : workload.sizes()) indices.push_back({0, range.high - 1});
   for (size_t d = 0; d < subscripts.size(); ++d) {
     if (subscripts[d].BareIndex() >= 0) continue;
     const Dimension& dimension = workload.layout(tensor).dimensions[d];
     const int64_t size =
         dimension.index < 0 ? dimension.size : workload.sizes()[dimension.index].low;
-    auto [low, high] = Interval(workload, subscripts[d]);
-    if (low < 0 || high >= size) return false;
+    const std::optional<Interval> bounds = Bounds(subscripts[d], indices);
+    if (!bounds.has_value() || bounds->low < 0 || bounds->high >= size) return false;
   }
   return true;
 }

@@ -128,7 +128,7 @@ ExprPtr WithoutIdleCasts(const ExprPtr& expr, ElementType compute) {
 }
 
 // The type in which the values of an expression's reads are computed together.
-ElementType ComputeType(const Workload& workload, const Expr& expr) {
+ElementType SumType(const Workload& workload, const Expr& expr) {
   bool f64 = false;
   bool all_integer = true;
   Walk(expr, [&](const Expr& e) {
@@ -460,7 +460,7 @@ absl::StatusOr<Contraction> MatchContraction(const Workload& workload) {
         "every index of the output belongs to all factors or to none: a sum along rows");
   }
 
-  c.accumulator = ComputeType(workload, body);
+  c.accumulator = SumType(workload, body);
   c.a.value = WithoutIdleCasts(Product(split->first), c.accumulator);
   c.b.value = WithoutIdleCasts(Product(split->second), c.accumulator);
   for (int index : statement->indices) {

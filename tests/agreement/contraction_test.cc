@@ -1,4 +1,5 @@
-// contraction.tiled against the interpreter: seeded random contractions times random schedules.
+// The contraction variants against the interpreter: seeded random contractions times random
+// schedules.
 //
 // Inputs lie in [-1, 1], so that with K terms the sum of |term| is at most K, and the error of
 // DESIGN.md 6 for the sum at most 8 u sqrt(K) K. Epilogues here multiply an error by less than 4
@@ -16,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "codegen/writer.h"
+#include "schedule/contraction_dot.h"
 #include "schedule/contraction_tiled.h"
 #include "schedule/interpreter.h"
 #include "tests/codegen/host_loader.h"
@@ -244,8 +246,9 @@ std::vector<Sizes> SizesToTry(const Workload& workload) {
   return tried;
 }
 
-const std::vector<Variant>& TiledOnly() {
-  static const auto* const variants = new std::vector<Variant>{ContractionTiledVariant()};
+const std::vector<Variant>& OwnVariants() {
+  static const auto* const variants =
+      new std::vector<Variant>{ContractionTiledVariant(), ContractionDotVariant()};
   return *variants;
 }
 
@@ -263,17 +266,22 @@ void TryExample(const Example& example, int schedules, uint64_t seed) {
   ASSERT_TRUE(workload.ok()) << workload.status();
   std::mt19937_64 random(seed);
   const Target target = HostTarget(1 + static_cast<int>(seed % 5));
-  auto space = ScheduleSpace::Make(*workload, target, TiledOnly());
+  auto space = ScheduleSpace::Make(*workload, target, OwnVariants());
   ASSERT_TRUE(space.ok()) << space.status();
   std::vector<Instance> instances;
   for (const Sizes& sizes : SizesToTry(*workload))
     instances.push_back(MakeInstance(*workload, sizes, random));
-  for (int i = 0; i < schedules; ++i) {
-    const Schedule schedule =
-        i == 0 ? (*space)->DefaultSchedule()
-               : (*space)->space().At(UniformIndex(random, (*space)->space().Count()));
+  std::vector<Schedule> tried = {(*space)->DefaultSchedule()};
+  for (const Space::Part& part : (*space)->space().Parts()) {
+    for (int i = 0; i < schedules; ++i) {
+      tried.push_back(
+          (*space)->space().At(part.begin + UniformIndex(random, part.end - part.begin)));
+    }
+  }
+  for (size_t i = 0; i < tried.size(); ++i) {
+    const Schedule& schedule = tried[i];
     absl::StatusOr<Kernel> kernel =
-        WriteKernel({*workload, target, schedule}, {TiledOnly(), AllWriters()});
+        WriteKernel({*workload, target, schedule}, {OwnVariants(), AllWriters()});
     ASSERT_TRUE(kernel.ok()) << schedule.ToString() << ": " << kernel.status();
     auto loaded = LoadedKernel::Load(*kernel);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
@@ -291,7 +299,7 @@ class RandomContractions : public testing::TestWithParam<int> {};
 TEST_P(RandomContractions, AgreeWithTheInterpreter) {
   Generator generator(1000 + GetParam());
   for (int i = 0; i < 8; ++i) {
-    TryExample(generator.Next(), 5, static_cast<uint64_t>(GetParam() * 8 + i));
+    TryExample(generator.Next(), 4, static_cast<uint64_t>(GetParam() * 8 + i));
     if (HasFatalFailure()) return;
   }
 }
@@ -310,6 +318,7 @@ TEST(Contractions, OfEveryKindOfAccessAgreeWithTheInterpreter) {
       {"C[m,n] = s[n] * sum(k: A[m,k] * B[n,k])", "m=33,n=21,k=70", "f32,A:i8,B:i8"},
       {"z[m,n] = sum(k: A[m,k] * B[n,k]); C[m,n] = z[m,n] * sigmoid(z[m,n])", "m=33,n=21,k=70",
        "f32"},
+      {"Y[t,o] = gelu(sum(i: X[t,i] * W[o,i]) + b[o])", "t=1..3,i=77,o=19", "bf16,b:f32"},
       {"C[m,n] = sum(k: A[m,k] * B[n,k]) + where(n > 0, D[m,n-1], 0)", "m=10,n=21,k=12,D.1=20",
        "f32"},
   };
