@@ -1,15 +1,12 @@
 #include "costmodel/features.h"
 
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace tilewright {
 namespace {
-
-constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 
 float ScaleAmount(double x) { return static_cast<float>(x >= 0 ? std::log2(1 + x) : x); }
 
@@ -22,7 +19,7 @@ std::string ScaledUnit(const std::string& unit) {
 }
 
 void Set(FeatureRow& row, int column, float value) {
-  if (row.size() <= static_cast<size_t>(column)) row.resize(column + 1, kMissing);
+  if (row.size() <= static_cast<size_t>(column)) row.resize(column + 1, kMissingFeature);
   row[column] = value;
 }
 

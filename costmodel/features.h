@@ -13,6 +13,7 @@
 #ifndef TILEWRIGHT_COSTMODEL_FEATURES_H_
 #define TILEWRIGHT_COSTMODEL_FEATURES_H_
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct Feature {
   std::string unit;  // as scaled: "log2 B", "log2", "" for a ratio or a flag
   bool operator==(const Feature&) const = default;
 };
+
+// The value of a feature that a row does not have.
+inline constexpr float kMissingFeature = std::numeric_limits<float>::quiet_NaN();
 
 // By column of the schema; shorter than the schema if it has grown since (the rest is missing).
 using FeatureRow = std::vector<float>;

@@ -39,8 +39,8 @@ struct TrainingRow {
 };
 
 // A training set is capped at the newest rows in the order given: callers put rows of other shapes
-// and devices first and the run's own last. 2000 rows of 60 features train in about 0.1 s on one
-// thread; more did not rank better on the recorded spaces.
+// and devices first and the run's own last. The cap bounds how long a device may wait for a
+// training (bench/model_bench.cc).
 inline constexpr int kMaxTrainingRows = 2000;
 
 class Model {

@@ -10,9 +10,9 @@ namespace {
 
 bool IsTokenCharacter(char c) { return c > ' ' && c < 0x7f && c != '{' && c != '}' && c != '='; }
 
-class Parser {
+class BracedTextParser {
  public:
-  Parser(std::string_view what, std::string_view text, bool empty_values)
+  BracedTextParser(std::string_view what, std::string_view text, bool empty_values)
       : what_(what), text_(text), empty_values_(empty_values) {}
 
   absl::StatusOr<BracedText> Parse() {
@@ -79,7 +79,7 @@ class Parser {
 
 absl::StatusOr<BracedText> ParseBracedText(std::string_view what, std::string_view text,
                                            bool empty_values) {
-  return Parser(what, text, empty_values).Parse();
+  return BracedTextParser(what, text, empty_values).Parse();
 }
 
 std::string ToString(const BracedText& text) {

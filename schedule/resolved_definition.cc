@@ -38,9 +38,11 @@ absl::Status CheckDecision(const std::string& variant, const Decision& decision)
   return absl::OkStatus();
 }
 
-class Resolver {
+class DefinitionResolver {
  public:
-  explicit Resolver(SpaceDefinition definition) { result_.definition = std::move(definition); }
+  explicit DefinitionResolver(SpaceDefinition definition) {
+    result_.definition = std::move(definition);
+  }
 
   absl::StatusOr<ResolvedDefinition> Resolve() {
     const SpaceDefinition& definition = result_.definition;
@@ -139,7 +141,7 @@ std::string ResolvedDefinition::VariableName(int variable) const {
 }
 
 absl::StatusOr<ResolvedDefinition> ResolvedDefinition::Make(SpaceDefinition definition) {
-  return Resolver(std::move(definition)).Resolve();
+  return DefinitionResolver(std::move(definition)).Resolve();
 }
 
 bool IsPresent(const ResolvedDefinition& resolved, int decision, absl::Span<const int64_t> values) {
