@@ -33,6 +33,14 @@ TEST(WorkloadFile, ReadsOperatorsAndExpressions) {
   EXPECT_EQ((*file)[2].name, "soft");
 }
 
+TEST(WorkloadFile, TakesAWeightOfOneWhereNoneIsGiven) {
+  const absl::StatusOr<std::vector<NamedWorkload>> workloads =
+      ParseWorkloadFile("a linear(t=1 i=1 o=1) f32", "ops.tw");
+  ASSERT_TRUE(workloads.ok()) << workloads.status();
+  EXPECT_EQ(workloads->at(0).weight, 1);
+  EXPECT_EQ(workloads->at(0).source, "linear(t=1 i=1 o=1)");
+}
+
 struct ErrorCase {
   const char* text;
   const char* message;
@@ -40,11 +48,9 @@ struct ErrorCase {
 
 TEST(WorkloadFile, LocatesErrors) {
   const ErrorCase kCases[] = {
-      {"# fine\nqkv linear(t=1 i=1 o=1) f32",
-       "ops.tw:2: 1:5: expected the weight after the name, such as x1 or x32"},
       {"q-kv x1 linear(t=1 i=1 o=1) f32",
        "ops.tw:1: 1:1: a workload's name is a C identifier: letters, digits and '_'"},
-      {"a x0 linear(t=1 i=1 o=1) f32", "ops.tw:1: 1:3: expected the weight"},
+      {"# fine\na x0 linear(t=1 i=1 o=1) f32", "ops.tw:2: 1:3: an expression stands in quotes"},
       {"a x1", "ops.tw:1: 1:5: expected an operator such as"},
       {"a x1 liner(t=1 i=1 o=1) f32", "ops.tw:1: unknown operator 'liner'"},
       {"a x1 linear(t=1 i=1 o=1 f32", "ops.tw:1: 1:6: the parenthesis is not closed"},
