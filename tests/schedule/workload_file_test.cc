@@ -50,7 +50,7 @@ TEST(WorkloadFile, LocatesErrors) {
   const ErrorCase kCases[] = {
       {"q-kv x1 linear(t=1 i=1 o=1) f32",
        "ops.tw:1: 1:1: a workload's name is a C identifier: letters, digits and '_'"},
-      {"# fine\na x0 linear(t=1 i=1 o=1) f32", "ops.tw:2: 1:3: an expression stands in quotes"},
+      {"# fine\na x0 linear(t=1 i=1 o=1) f32", "ops.tw:2: unknown operator 'x0'"},
       {"a x1", "ops.tw:1: 1:5: expected an operator such as"},
       {"a x1 liner(t=1 i=1 o=1) f32", "ops.tw:1: unknown operator 'liner'"},
       {"a x1 linear(t=1 i=1 o=1 f32", "ops.tw:1: 1:6: the parenthesis is not closed"},
