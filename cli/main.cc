@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   CLI::App app("Tilewright writes tuned kernels.", "tilewright");
   app.require_subcommand(1);
   app.set_config("--config", "", "read flags from a TOML file");
-  app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION " (" + tilewright::ToolchainId({}) +
+  app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION " (" + tilewright::ToolchainId({.backend = "host"}) +
                                         ", cuda " TILEWRIGHT_CUDA_STATE ")");
   std::map<CLI::App*, std::function<int()>> run;
   for (const tilewright::Command& command : tilewright::AllCommands()) {

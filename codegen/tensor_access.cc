@@ -20,9 +20,9 @@ bool IsConstant(Value* value, int64_t number) {
 bool StaysInside(const Workload& workload, int tensor, int dimension,
                  const AffineIndex& subscript) {
   if (subscript.BareIndex() >= 0) return true;
-  std::vector<Interval> indices;
+  std::vector<IndexInterval> indices;
   for (const SizeRange& size : workload.sizes()) indices.push_back({0, size.high - 1});
-  const std::optional<Interval> bounds = Bounds(subscript, indices);
+  const std::optional<IndexInterval> bounds = Bounds(subscript, indices);
   const Dimension& of = workload.layout(tensor).dimensions[dimension];
   const int64_t least = of.index >= 0 ? workload.sizes()[of.index].low : of.size;
   return bounds.has_value() && bounds->low >= 0 && bounds->high < least;

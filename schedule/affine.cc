@@ -146,16 +146,17 @@ std::optional<AffineIndex> ToAffine(const Expr& expr) {
   }
 }
 
-std::optional<Interval> Bounds(const AffineIndex& affine, absl::Span<const Interval> indices) {
+std::optional<IndexInterval> Bounds(const AffineIndex& affine,
+                                    absl::Span<const IndexInterval> indices) {
   constexpr __int128 kLimit = static_cast<__int128>(1) << 60;
   __int128 low = affine.constant;
   __int128 high = affine.constant;
   for (const AffineTerm& term : affine.terms) {
-    Interval atom;
+    IndexInterval atom;
     if (term.kind == AffineTerm::Kind::kIndex) {
       atom = indices[term.index];
     } else {
-      const std::optional<Interval> operand = Bounds(*term.operand, indices);
+      const std::optional<IndexInterval> operand = Bounds(*term.operand, indices);
       if (!operand.has_value()) return std::nullopt;
       const int64_t first = FloorDiv(operand->low, term.divisor);
       const int64_t last = FloorDiv(operand->high, term.divisor);
@@ -175,7 +176,7 @@ std::optional<Interval> Bounds(const AffineIndex& affine, absl::Span<const Inter
       return std::nullopt;
     }
   }
-  return Interval{static_cast<int64_t>(low), static_cast<int64_t>(high)};
+  return IndexInterval{static_cast<int64_t>(low), static_cast<int64_t>(high)};
 }
 
 AffineIndex Renumber(const AffineIndex& affine, absl::Span<const int> numbers) {

@@ -30,13 +30,14 @@ bool AddScaled(const AffineIndex& other, int64_t factor, AffineIndex* affine);
 std::optional<AffineIndex> ToAffine(const Expr& expr);
 
 // Both ends included.
-struct Interval {
+struct IndexInterval {
   int64_t low = 0;
   int64_t high = 0;
 };
 // Bounds of `affine` when index i takes values in indices[i]. Exact while no index stands in two
 // terms; else wide. nullopt if a value on the way may leave +-2^60.
-std::optional<Interval> Bounds(const AffineIndex& affine, absl::Span<const Interval> indices);
+std::optional<IndexInterval> Bounds(const AffineIndex& affine,
+                                    absl::Span<const IndexInterval> indices);
 
 // The same with index i renamed to numbers[i].
 AffineIndex Renumber(const AffineIndex& affine, absl::Span<const int> numbers);

@@ -30,7 +30,7 @@ class SubscriptChecker {
     for (size_t d = 0; d < expr.subscripts.size(); ++d) {
       const AffineIndex& subscript = expr.subscripts[d];
       if (subscript.BareIndex() >= 0) continue;
-      const std::optional<Interval> bounds = Bounds(subscript, values_);
+      const std::optional<IndexInterval> bounds = Bounds(subscript, values_);
       if (!bounds.has_value()) return TooLarge(expr);
       const Dimension& dimension = layouts_[expr.tensor].dimensions[d];
       const int64_t size =
@@ -84,7 +84,7 @@ class SubscriptChecker {
   const Program& program_;
   absl::Span<const TensorLayout> layouts_;
   std::string_view source_;
-  std::vector<Interval> values_;  // by index
+  std::vector<IndexInterval> values_;  // by index
 };
 
 }  // namespace

@@ -101,14 +101,14 @@ std::optional<Stride> StrideAlong(const Workload& workload, int tensor,
 }
 
 bool StaysInside(const Workload& workload, int tensor, absl::Span<const AffineIndex> subscripts) {
-  std::vector<Interval> indices;
+  std::vector<IndexInterval> indices;
   for (const SizeRange& range : workload.sizes()) indices.push_back({0, range.high - 1});
   for (size_t d = 0; d < subscripts.size(); ++d) {
     if (subscripts[d].BareIndex() >= 0) continue;
     const Dimension& dimension = workload.layout(tensor).dimensions[d];
     const int64_t size =
         dimension.index < 0 ? dimension.size : workload.sizes()[dimension.index].low;
-    const std::optional<Interval> bounds = Bounds(subscripts[d], indices);
+    const std::optional<IndexInterval> bounds = Bounds(subscripts[d], indices);
     if (!bounds.has_value() || bounds->low < 0 || bounds->high >= size) return false;
   }
   return true;

@@ -43,7 +43,7 @@ double OperationsOfTree(const Expr& expr, double points, absl::Span<const int64_
 }
 
 // The subscript values that occur in one dimension, clipped to it.
-using Box = std::vector<Interval>;
+using Box = std::vector<IndexInterval>;
 
 // Counts the elements of one parameter that are surely read: a lower bound, exact for reads whose
 // subscripts are intervals.
@@ -69,15 +69,15 @@ class ReadCounter {
   // occurs. Indices that one condition compares are coupled: their values don't occur in every
   // combination.
   struct Region {
-    std::vector<Interval> values;
+    std::vector<IndexInterval> values;
     std::vector<std::vector<int>> coupled;
   };
 
-  static int64_t Length(const Interval& i) { return i.high < i.low ? 0 : i.high - i.low + 1; }
+  static int64_t Length(const IndexInterval& i) { return i.high < i.low ? 0 : i.high - i.low + 1; }
 
   static double Volume(const Box& box) {
     double volume = 1;
-    for (const Interval& interval : box) volume *= static_cast<double>(Length(interval));
+    for (const IndexInterval& interval : box) volume *= static_cast<double>(Length(interval));
     return volume;
   }
 
@@ -162,13 +162,13 @@ class ReadCounter {
       for (const AffineTerm& other : affine.terms) {
         if (other.index != term.index) others.terms.push_back(other);
       }
-      const std::optional<Interval> bounds = Bounds(others, region.values);
+      const std::optional<IndexInterval> bounds = Bounds(others, region.values);
       if (!bounds.has_value()) return std::nullopt;
       // coefficient * value <= room
       const int64_t room = -bounds->low;
       const int64_t c = term.coefficient;
       const int64_t quotient = room / c - (room % c != 0 && (room < 0) != (c < 0) ? 1 : 0);
-      Interval& interval = result.values[term.index];
+      IndexInterval& interval = result.values[term.index];
       if (c > 0) {
         interval.high = std::min(interval.high, quotient);
       } else {
@@ -202,28 +202,29 @@ class ReadCounter {
       }
       used.insert(used.end(), own.begin(), own.end());
       // A dimension that depends on another's index adds no elements for sure.
-      box.push_back(is_apart ? Covered(subscript, region.values, shape_[d]) : Interval{0, 0});
+      box.push_back(is_apart ? Covered(subscript, region.values, shape_[d]) : IndexInterval{0, 0});
     }
     boxes_.push_back(std::move(box));
   }
 
   // An interval with as many values as the subscript surely takes inside 0 … size-1.
-  static Interval Covered(const AffineIndex& subscript, const std::vector<Interval>& values,
-                          int64_t size) {
+  static IndexInterval Covered(const AffineIndex& subscript,
+                               const std::vector<IndexInterval>& values, int64_t size) {
     if (subscript.terms.empty()) {
       const bool inside = subscript.constant >= 0 && subscript.constant < size;
-      return inside ? Interval{subscript.constant, subscript.constant} : Interval{0, -1};
+      return inside ? IndexInterval{subscript.constant, subscript.constant} : IndexInterval{0, -1};
     }
-    const std::optional<Interval> bounds = Bounds(subscript, values);
+    const std::optional<IndexInterval> bounds = Bounds(subscript, values);
     if (!bounds.has_value()) return {0, 0};
-    const Interval clipped = {std::max<int64_t>(bounds->low, 0), std::min(bounds->high, size - 1)};
+    const IndexInterval clipped = {std::max<int64_t>(bounds->low, 0),
+                                   std::min(bounds->high, size - 1)};
     // Terms sorted by coefficient cover every value between the bounds if each step is bridged by
     // the smaller ones.
     std::vector<std::pair<int64_t, int64_t>> terms;  // (|coefficient|, steps)
     for (const AffineTerm& term : subscript.terms) {
       AffineIndex atom;
       atom.terms = {term};
-      const std::optional<Interval> reach = Bounds(atom, values);
+      const std::optional<IndexInterval> reach = Bounds(atom, values);
       const int64_t c = std::abs(term.coefficient);
       if (term.kind == AffineTerm::Kind::kFloorMod) return {clipped.low, clipped.low};
       terms.emplace_back(c, (reach->high - reach->low) / c);
