@@ -293,8 +293,11 @@ double Allowance(ElementType type, Expectation expected) {
     const bool exact = expected.bound == 0 && expected.reference == std::rint(expected.reference);
     return exact ? 0 : std::max(1.0, 2 * expected.bound);
   }
+  // Near a tie both neighbours are right, and round(ref) is half a step away from ref.
+  const double step = std::fabs(expected.reference - RoundTo(type, expected.reference));
+  const double tie = expected.bound > 0 && std::isfinite(step) ? step : 0;
   return 2 * expected.bound + info.unit_roundoff * std::fabs(expected.reference) +
-         info.smallest_subnormal;
+         info.smallest_subnormal + tie;
 }
 
 bool ElementPasses(ElementType type, double out, Expectation expected, double* ratio) {

@@ -33,6 +33,15 @@ TEST(ElementPasses, AllowsTwiceTheBoundAndTheRoundingOfTheOutput) {
   EXPECT_FALSE(ElementPasses(ElementType::kF32, 0x1p-147, {0, 0}));
 }
 
+TEST(ElementPasses, AllowsBothNeighboursOfATieThatAnErrorMayMove) {
+  // bf16 at 1: steps of 2^-7; the reference lies just below the middle of the first.
+  const double middle = 1 + 0x1p-8;
+  EXPECT_TRUE(ElementPasses(ElementType::kBF16, 1 + 0x1p-7, {middle - 1e-9, 1e-8}));
+  EXPECT_TRUE(ElementPasses(ElementType::kBF16, 1, {middle - 1e-9, 1e-8}));
+  EXPECT_FALSE(ElementPasses(ElementType::kBF16, 1 + 0x1p-7, {middle - 1e-9, 0}));
+  EXPECT_FALSE(ElementPasses(ElementType::kBF16, 1 + 0x1p-7, {1 + 0x1p-10, 1e-8}));
+}
+
 TEST(ElementPasses, NanEqualsNanAndAnInfinityTheSameInfinity) {
   for (ElementType type : {ElementType::kF64, ElementType::kF32, ElementType::kF16,
                            ElementType::kBF16, ElementType::kE5M2}) {
