@@ -23,21 +23,26 @@ struct BestFlags {
 void PrintText(const std::string& title, const BestAnswer& best) {
   switch (best.kind) {
     case BestAnswer::Kind::kUnverified:
-      std::printf("%s: %s, %s, unverified (trial %s)\n", title.c_str(), best.trial->schedule.c_str(),
-                  FormatSeconds(*best.trial->seconds).c_str(), best.trial->id.ToHex().c_str());
+      std::printf("%s: %s, %s, unverified (trial %s)\n", title.c_str(),
+                  best.trial->schedule.c_str(), FormatSeconds(*best.trial->seconds).c_str(),
+                  best.trial->id.ToHex().c_str());
       return;
     case BestAnswer::Kind::kContested:
-      std::printf("%s: contested by %zu verdicts that do not replace each other\n", title.c_str(), best.verdicts.size());
+      std::printf("%s: contested by %zu verdicts that do not replace each other\n", title.c_str(),
+                  best.verdicts.size());
       break;
     case BestAnswer::Kind::kVerdict:
       break;
   }
   for (const VerdictRow& verdict : best.verdicts) {
-    std::printf("%s: %s%s, %s than %s (%.3fx, 95%% interval %.3f-%.3f), verdict %s\n", title.c_str(),
-                verdict.winner_schedule.c_str(),
-                verdict.winner_seconds ? absl::StrCat(", ", FormatSeconds(*verdict.winner_seconds)).c_str() : "",
-                verdict.outcome == "tie" ? "no faster" : verdict.outcome.c_str(), verdict.rival_schedule.c_str(), verdict.ratio,
-                verdict.ratio_low, verdict.ratio_high, verdict.id.ToHex().c_str());
+    std::printf("%s: %s%s, %s than %s (%.3fx, 95%% interval %.3f-%.3f), verdict %s\n",
+                title.c_str(), verdict.winner_schedule.c_str(),
+                verdict.winner_seconds
+                    ? absl::StrCat(", ", FormatSeconds(*verdict.winner_seconds)).c_str()
+                    : "",
+                verdict.outcome == "tie" ? "no faster" : verdict.outcome.c_str(),
+                verdict.rival_schedule.c_str(), verdict.ratio, verdict.ratio_low,
+                verdict.ratio_high, verdict.id.ToHex().c_str());
   }
 }
 
@@ -54,8 +59,8 @@ int Best(const BestFlags& flags) {
     const absl::StatusOr<BestAnswer> best =
         (*log)->Best(task.workload.key(), TargetKey(*target), task.regime.ToString(task.workload));
     if (absl::IsNotFound(best.status())) {
-      std::fprintf(stderr, "tilewright: %s: nothing is known on %s in regime `%s`\n", title.c_str(), target->kind.c_str(),
-                   task.regime.ToString(task.workload).c_str());
+      std::fprintf(stderr, "tilewright: %s: nothing is known on %s in regime `%s`\n", title.c_str(),
+                   target->kind.c_str(), task.regime.ToString(task.workload).c_str());
       exit_code = kExitFailed;
       continue;
     }

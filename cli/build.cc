@@ -37,19 +37,22 @@ int Build(const BuildFlags& flags) {
   if (tasks->size() == 1 && (*tasks)[0].name.empty()) (*tasks)[0].name = "kernel";
   absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenReader(flags.db);
   if (!log.ok()) return FailToOpen(log.status());
-  const ProductionOptions options{.name = flags.name.empty() ? LastComponent(flags.out) : flags.name,
-                                  .target = *target,
-                                  .catalogue = DefaultCatalogue(),
-                                  .strict = flags.strict,
-                                  .reuse = flags.reuse,
-                                  .trusted_origins = flags.trusted};
-  const absl::StatusOr<ProductionReport> report = BuildProduction(log->get(), *tasks, options, flags.out);
+  const ProductionOptions options{
+      .name = flags.name.empty() ? LastComponent(flags.out) : flags.name,
+      .target = *target,
+      .catalogue = DefaultCatalogue(),
+      .strict = flags.strict,
+      .reuse = flags.reuse,
+      .trusted_origins = flags.trusted};
+  const absl::StatusOr<ProductionReport> report =
+      BuildProduction(log->get(), *tasks, options, flags.out);
   if (!report.ok()) return Fail(report.status());
-  for (const std::string& warning : report->warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  for (const std::string& warning : report->warnings)
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
   TextTable table({"function", "from", "digest", "schedule", "not exact because"});
   for (const ProductionRow& row : report->rows) {
-    table.Add({row.name, absl::StrCat(row.provenance.kind, row.reused ? ", reused" : ""), row.digests.binary.substr(0, 12),
-               row.schedule.ToString(), row.inexact});
+    table.Add({row.name, absl::StrCat(row.provenance.kind, row.reused ? ", reused" : ""),
+               row.digests.binary.substr(0, 12), row.schedule.ToString(), row.inexact});
   }
   std::fputs(table.ToString().c_str(), stdout);
   if (!report->written) {
@@ -66,11 +69,17 @@ std::function<int()> AddBuild(CLI::App* app) {
   auto flags = std::make_shared<BuildFlags>();
   flags->tasks.Add(app);
   app->add_option("--db", flags->db, "the tuning log")->capture_default_str();
-  app->add_option("--out", flags->out, "the pack's directory; an older pack there is replaced")->required();
-  app->add_option("--name", flags->name, "of the CMake package and the header; default: the directory's");
-  app->add_flag("--strict", flags->strict, "write nothing unless every kernel is exactly one that won a verdict (else exit 3)");
-  app->add_option("--reuse", flags->reuse, "an older pack whose unchanged kernels are copied byte for byte");
-  app->add_option("--trust", flags->trusted, "with --strict: origins whose imported verdicts count");
+  app->add_option("--out", flags->out, "the pack's directory; an older pack there is replaced")
+      ->required();
+  app->add_option("--name", flags->name,
+                  "of the CMake package and the header; default: the directory's");
+  app->add_flag(
+      "--strict", flags->strict,
+      "write nothing unless every kernel is exactly one that won a verdict (else exit 3)");
+  app->add_option("--reuse", flags->reuse,
+                  "an older pack whose unchanged kernels are copied byte for byte");
+  app->add_option("--trust", flags->trusted,
+                  "with --strict: origins whose imported verdicts count");
   return [flags] { return Build(*flags); };
 }
 

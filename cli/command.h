@@ -1,4 +1,5 @@
-// The commands of `tilewright`. A command turns flags into options, makes one library call and prints; nothing is decided here.
+// The commands of `tilewright`. A command turns flags into options, makes one library call and
+// prints; nothing is decided here.
 //
 // The only list is in commands.cc: a new command is a file and a row.
 #ifndef TILEWRIGHT_CLI_COMMAND_H_
@@ -24,12 +25,19 @@ struct Command {
 absl::Span<const Command> AllCommands();
 
 // Exit codes of every command (DESIGN.md 11); workers have more (measure/worker.h).
-enum Exit { kExitOk = 0, kExitFailed = 1, kExitBadInput = 2, kExitStrictMiss = 3, kExitDatabaseRefused = 4 };
+enum Exit {
+  kExitOk = 0,
+  kExitFailed = 1,
+  kExitBadInput = 2,
+  kExitStrictMiss = 3,
+  kExitDatabaseRefused = 4
+};
 
-// Prints `tilewright: MESSAGE` to standard error and returns the exit code that the status means: bad input for InvalidArgument,
-// NotFound and OutOfRange, else failed.
+// Prints `tilewright: MESSAGE` to standard error and returns the exit code that the status means:
+// bad input for InvalidArgument, NotFound and OutOfRange, else failed.
 int Fail(const absl::Status& status);
-// For a database that could not be opened: refused for FailedPrecondition and DataLoss, bad input if there is none.
+// For a database that could not be opened: refused for FailedPrecondition and DataLoss, bad input
+// if there is none.
 int FailToOpen(const absl::Status& status);
 
 }  // namespace tilewright

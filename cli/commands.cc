@@ -15,7 +15,8 @@ absl::Span<const Command> AllCommands() {
       {"query", "list trials, verdicts, runs, workloads or failures of the log", false, AddQuery},
       {"build", "write a pack: the kernels a production build compiles against", false, AddBuild},
       {"replay", "write a record's kernel again and compare its digests", false, AddReplay},
-      {"explain", "show a workload's schedule space, or one schedule's plan, features and score", false, AddExplain},
+      {"explain", "show a workload's schedule space, or one schedule's plan, features and score",
+       false, AddExplain},
       {"log", "export, import, merge or back up the log", false, AddLog},
       {"worker", "measure for a coordinator", false, AddWorker},
       {"builder", "a worker's child that compiles", true, AddBuilder},
@@ -45,7 +46,8 @@ int Fail(const absl::Status& status) {
 }
 
 int FailToOpen(const absl::Status& status) {
-  if (absl::IsFailedPrecondition(status) || absl::IsDataLoss(status)) return Print(status, kExitDatabaseRefused);
+  if (absl::IsFailedPrecondition(status) || absl::IsDataLoss(status))
+    return Print(status, kExitDatabaseRefused);
   return Fail(status);
 }
 

@@ -39,7 +39,8 @@ int Explain(const ExplainFlags& flags) {
     if (!index.ok()) return Fail(index.status());
     const absl::StatusOr<std::string> score = ExplainScore(*space, task.regime.at, *schedule);
     if (!score.ok()) return Fail(score.status());
-    std::printf("%s\n%s", ExplainSchedule(**space, *schedule, task.regime.at).c_str(), score->c_str());
+    std::printf("%s\n%s", ExplainSchedule(**space, *schedule, task.regime.at).c_str(),
+                score->c_str());
   }
   return kExitOk;
 }
@@ -49,7 +50,8 @@ int Explain(const ExplainFlags& flags) {
 std::function<int()> AddExplain(CLI::App* app) {
   auto flags = std::make_shared<ExplainFlags>();
   flags->tasks.Add(app);
-  app->add_option("--schedule", flags->schedule, "a schedule's text: show its plan, features and score, or why it is illegal");
+  app->add_option("--schedule", flags->schedule,
+                  "a schedule's text: show its plan, features and score, or why it is illegal");
   return [flags] { return Explain(*flags); };
 }
 

@@ -47,10 +47,12 @@ int PrintImport(const absl::StatusOr<ImportReport>& report) {
     const int code = Fail(report.status());
     return absl::IsFailedPrecondition(report.status()) ? kExitBadInput : code;
   }
-  std::fprintf(stderr, "%lld records: %lld added (%lld of them late), %lld known already, %lld conflicting\n",
-               static_cast<long long>(report->lines), static_cast<long long>(report->added),
-               static_cast<long long>(report->late), static_cast<long long>(report->known),
-               static_cast<long long>(report->conflicting));
+  std::fprintf(
+      stderr,
+      "%lld records: %lld added (%lld of them late), %lld known already, %lld conflicting\n",
+      static_cast<long long>(report->lines), static_cast<long long>(report->added),
+      static_cast<long long>(report->late), static_cast<long long>(report->known),
+      static_cast<long long>(report->conflicting));
   return kExitOk;
 }
 
@@ -89,11 +91,13 @@ struct LogCommand {
   int (*run)(const LogFlags&);
 };
 constexpr LogCommand kLogCommands[] = {
-    {"export", "write all records as JSON lines", "where to; default: standard output", false, Export},
-    {"import", "read records that `log export` wrote; what is known already is left alone", "the file; - is standard input", true,
-     Import},
+    {"export", "write all records as JSON lines", "where to; default: standard output", false,
+     Export},
+    {"import", "read records that `log export` wrote; what is known already is left alone",
+     "the file; - is standard input", true, Import},
     {"merge", "read the records of another log", "the other log", true, Merge},
-    {"backup", "copy the log, also while it is written", "the copy, which must not exist", true, Backup},
+    {"backup", "copy the log, also while it is written", "the copy, which must not exist", true,
+     Backup},
 };
 
 }  // namespace
@@ -107,8 +111,10 @@ std::function<int()> AddLog(CLI::App* app) {
     CLI::Option* file = sub->add_option("file", flags->file, command.file_help);
     if (command.file_required) file->required();
     sub->add_option("--db", flags->db, "the tuning log")->capture_default_str();
-    if (command.run == Export) sub->add_flag("--no-samples", flags->no_samples, "leave samples and rounds out");
-    sub->callback([chosen, flags, run = command.run] { *chosen = [flags, run] { return run(*flags); }; });
+    if (command.run == Export)
+      sub->add_flag("--no-samples", flags->no_samples, "leave samples and rounds out");
+    sub->callback(
+        [chosen, flags, run = command.run] { *chosen = [flags, run] { return run(*flags); }; });
   }
   return [chosen] { return (*chosen)(); };
 }

@@ -1,7 +1,7 @@
 // tilewright: flags to options to a library call to print.
 //
-// A flag's value comes from the command line, else from the environment (TILEWRIGHT_DB for --db), else from --config FILE (TOML), else
-// from the default.
+// A flag's value comes from the command line, else from the environment (TILEWRIGHT_DB for --db),
+// else from --config FILE (TOML), else from the default.
 #include <cctype>
 #include <cstdio>
 #include <functional>
@@ -17,12 +17,16 @@ namespace {
 // --time-limit is TILEWRIGHT_TIME_LIMIT.
 void NameEnvironment(CLI::App* app) {
   for (CLI::Option* option : app->get_options()) {
-    if (option->get_lnames().empty() || option->get_lnames()[0] == "help" || option->get_lnames()[0] == "config") continue;
+    if (option->get_lnames().empty() || option->get_lnames()[0] == "help" ||
+        option->get_lnames()[0] == "config")
+      continue;
     std::string name = "TILEWRIGHT_";
-    for (char c : option->get_lnames()[0]) name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    for (char c : option->get_lnames()[0])
+      name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
     option->envname(name);
   }
-  for (CLI::App* below : app->get_subcommands([](CLI::App*) { return true; })) NameEnvironment(below);
+  for (CLI::App* below : app->get_subcommands([](CLI::App*) { return true; }))
+    NameEnvironment(below);
 }
 
 }  // namespace
@@ -31,7 +35,8 @@ int main(int argc, char** argv) {
   CLI::App app("Tilewright writes tuned kernels.", "tilewright");
   app.require_subcommand(1);
   app.set_config("--config", "", "read flags from a TOML file");
-  app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION " (" + tilewright::ToolchainId({.backend = "host"}) +
+  app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION " (" +
+                                        tilewright::ToolchainId({.backend = "host"}) +
                                         ", cuda " TILEWRIGHT_CUDA_STATE ")");
   std::map<CLI::App*, std::function<int()>> run;
   for (const tilewright::Command& command : tilewright::AllCommands()) {

@@ -23,12 +23,12 @@ struct QueryFlags {
   std::string workload;  // a name, or the beginning of a key
   std::string target;    // a kind
   std::string regime;
-  std::string run;       // the beginning of an id
-  std::string state;     // ok or failed
+  std::string run;    // the beginning of an id
+  std::string state;  // ok or failed
   std::string failure;
   std::string order = "committed";
   int64_t limit = 50;
-  bool all = false;      // verdicts: replaced ones too
+  bool all = false;  // verdicts: replaced ones too
   bool json = false;
 };
 
@@ -38,22 +38,28 @@ absl::StatusOr<std::string> FindWorkloadKey(Database& log, const std::string& wo
   if (!rows.ok()) return rows.status();
   std::vector<std::string> keys;
   for (const WorkloadRow& row : *rows) {
-    const bool fits = row.name == word || row.source == word || (word.size() >= 6 && absl::StartsWith(row.key, word));
+    const bool fits = row.name == word || row.source == word ||
+                      (word.size() >= 6 && absl::StartsWith(row.key, word));
     if (fits && std::find(keys.begin(), keys.end(), row.key) == keys.end()) keys.push_back(row.key);
   }
   if (keys.empty()) {
-    return absl::NotFoundError(absl::StrCat("no workload in the log is named `", word, "` or has a key that begins so (6 digits "
+    return absl::NotFoundError(absl::StrCat("no workload in the log is named `", word,
+                                            "` or has a key that begins so (6 digits "
                                             "or more); `tilewright query workloads` lists them"));
   }
   if (keys.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("`", word, "` fits ", keys.size(), " workloads (",
-                                                   absl::StrJoin(keys, ", "), "); give a key"));
+    return absl::InvalidArgumentError(absl::StrCat("`", word, "` fits ", keys.size(),
+                                                   " workloads (", absl::StrJoin(keys, ", "),
+                                                   "); give a key"));
   }
   return keys[0];
 }
 
 absl::StatusOr<TrialFilter> MakeFilter(Database& log, const QueryFlags& flags) {
-  TrialFilter filter{.target_kind = flags.target, .regime = flags.regime, .failure_kind = flags.failure, .limit = flags.limit};
+  TrialFilter filter{.target_kind = flags.target,
+                     .regime = flags.regime,
+                     .failure_kind = flags.failure,
+                     .limit = flags.limit};
   if (!flags.workload.empty()) {
     absl::StatusOr<std::string> key = FindWorkloadKey(log, flags.workload);
     if (!key.ok()) return key.status();
@@ -84,9 +90,12 @@ int Trials(Database& log, const QueryFlags& flags) {
       continue;
     }
     const bool relative = trial.seconds && trial.anchor_seconds;
-    table.Add({absl::StrCat(trial.row), trial.workload_key.substr(0, 8), trial.seconds ? FormatSeconds(*trial.seconds) : "-",
+    table.Add({absl::StrCat(trial.row), trial.workload_key.substr(0, 8),
+               trial.seconds ? FormatSeconds(*trial.seconds) : "-",
                relative ? absl::StrFormat("%.3f", *trial.seconds / *trial.anchor_seconds) : "-",
-               trial.failure ? absl::StrCat(trial.schedule, "  ", trial.failure->kind, ": ", trial.failure->message) : trial.schedule});
+               trial.failure ? absl::StrCat(trial.schedule, "  ", trial.failure->kind, ": ",
+                                            trial.failure->message)
+                             : trial.schedule});
   }
   if (!flags.json) std::fputs(table.ToString().c_str(), stdout);
   return kExitOk;
@@ -100,7 +109,8 @@ int Failures(Database& log, const QueryFlags& flags) {
   TextTable table({"failure", ">trials"});
   for (const auto& [kind, count] : *counts) {
     if (flags.json) {
-      std::printf("{\"failure\":\"%s\",\"trials\":%lld}\n", kind.c_str(), static_cast<long long>(count));
+      std::printf("{\"failure\":\"%s\",\"trials\":%lld}\n", kind.c_str(),
+                  static_cast<long long>(count));
     } else {
       table.Add({kind, absl::StrCat(count)});
     }
@@ -110,7 +120,10 @@ int Failures(Database& log, const QueryFlags& flags) {
 }
 
 int Verdicts(Database& log, const QueryFlags& flags) {
-  VerdictFilter filter{.target_kind = flags.target, .regime = flags.regime, .current_only = !flags.all, .limit = flags.limit};
+  VerdictFilter filter{.target_kind = flags.target,
+                       .regime = flags.regime,
+                       .current_only = !flags.all,
+                       .limit = flags.limit};
   if (!flags.workload.empty()) {
     absl::StatusOr<std::string> key = FindWorkloadKey(log, flags.workload);
     if (!key.ok()) return Fail(key.status());
@@ -125,8 +138,8 @@ int Verdicts(Database& log, const QueryFlags& flags) {
       continue;
     }
     table.Add({verdict.id.ToHex(), verdict.workload_key.substr(0, 8),
-               verdict.winner_seconds ? FormatSeconds(*verdict.winner_seconds) : "-", verdict.outcome,
-               absl::StrFormat("%.3f", verdict.ratio), verdict.winner_schedule});
+               verdict.winner_seconds ? FormatSeconds(*verdict.winner_seconds) : "-",
+               verdict.outcome, absl::StrFormat("%.3f", verdict.ratio), verdict.winner_schedule});
   }
   if (!flags.json) std::fputs(table.ToString().c_str(), stdout);
   return kExitOk;
@@ -142,8 +155,10 @@ int Runs(Database& log, const QueryFlags& flags) {
       continue;
     }
     std::vector<std::string> keys;
-    for (const RunWorkload& workload : run.workloads) keys.push_back(workload.workload_key.substr(0, 8));
-    table.Add({run.id.ToHex(), run.state, absl::StrJoin(keys, " "), absl::StrCat(run.seed), run.regime});
+    for (const RunWorkload& workload : run.workloads)
+      keys.push_back(workload.workload_key.substr(0, 8));
+    table.Add(
+        {run.id.ToHex(), run.state, absl::StrJoin(keys, " "), absl::StrCat(run.seed), run.regime});
   }
   if (!flags.json) std::fputs(table.ToString().c_str(), stdout);
   return kExitOk;
@@ -158,7 +173,8 @@ int Workloads(Database& log, const QueryFlags& flags) {
       std::printf("%s\n", WorkloadJson(workload).c_str());
       continue;
     }
-    table.Add({workload.key.substr(0, 16), workload.name, workload.sizes, workload.types, workload.source});
+    table.Add({workload.key.substr(0, 16), workload.name, workload.sizes, workload.types,
+               workload.source});
   }
   if (!flags.json) std::fputs(table.ToString().c_str(), stdout);
   return kExitOk;
@@ -168,8 +184,11 @@ struct Listing {
   const char* name;
   int (*print)(Database&, const QueryFlags&);
 };
-constexpr Listing kListings[] = {
-    {"trials", Trials}, {"verdicts", Verdicts}, {"runs", Runs}, {"workloads", Workloads}, {"failures", Failures}};
+constexpr Listing kListings[] = {{"trials", Trials},
+                                 {"verdicts", Verdicts},
+                                 {"runs", Runs},
+                                 {"workloads", Workloads},
+                                 {"failures", Failures}};
 
 int RunQuery(const QueryFlags& flags) {
   absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenReader(flags.db);
@@ -186,7 +205,9 @@ std::function<int()> AddQuery(CLI::App* app) {
   auto flags = std::make_shared<QueryFlags>();
   std::vector<std::string> names;
   for (const Listing& listing : kListings) names.push_back(listing.name);
-  app->add_option("what", flags->what, "what to list")->check(CLI::IsMember(names))->capture_default_str();
+  app->add_option("what", flags->what, "what to list")
+      ->check(CLI::IsMember(names))
+      ->capture_default_str();
   app->add_option("--db", flags->db, "the tuning log")->capture_default_str();
   app->add_option("--workload", flags->workload, "a workload's name, or the beginning of its key");
   app->add_option("--target", flags->target, "a target's kind");
@@ -194,10 +215,13 @@ std::function<int()> AddQuery(CLI::App* app) {
   app->add_option("--run", flags->run, "a run's id");
   app->add_option("--state", flags->state, "ok or failed")->check(CLI::IsMember({"ok", "failed"}));
   app->add_option("--failure", flags->failure, "a failure's kind");
-  app->add_option("--order", flags->order, "committed, newest or fastest (times of different sessions do not compare)")
+  app->add_option("--order", flags->order,
+                  "committed, newest or fastest (times of different sessions do not compare)")
       ->check(CLI::IsMember({"committed", "newest", "fastest"}))
       ->capture_default_str();
-  app->add_option("--limit", flags->limit, "rows at most")->check(CLI::Range(int64_t{1}, int64_t{100000000}))->capture_default_str();
+  app->add_option("--limit", flags->limit, "rows at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{100000000}))
+      ->capture_default_str();
   app->add_flag("--all", flags->all, "verdicts: those that were replaced as well");
   app->add_flag("--json", flags->json, "one JSON object per row");
   return [flags] { return RunQuery(*flags); };

@@ -13,14 +13,22 @@ void Put(nlohmann::json* json, const char* name, const std::optional<T>& value) 
 }
 
 nlohmann::json Trial(const TrialRow& trial) {
-  nlohmann::json json = {{"id", trial.id.ToHex()},         {"run", trial.run.ToHex()},    {"row", trial.row},
-                         {"ordinal", trial.ordinal},       {"workload", trial.workload_key}, {"target", trial.target_key},
-                         {"regime", trial.regime},         {"schedule", trial.schedule},  {"ir_digest", trial.ir_digest},
-                         {"binary_digest", trial.binary_digest}, {"created_unix_ns", trial.created_unix_ns}};
+  nlohmann::json json = {{"id", trial.id.ToHex()},
+                         {"run", trial.run.ToHex()},
+                         {"row", trial.row},
+                         {"ordinal", trial.ordinal},
+                         {"workload", trial.workload_key},
+                         {"target", trial.target_key},
+                         {"regime", trial.regime},
+                         {"schedule", trial.schedule},
+                         {"ir_digest", trial.ir_digest},
+                         {"binary_digest", trial.binary_digest},
+                         {"created_unix_ns", trial.created_unix_ns}};
   Put(&json, "seconds", trial.seconds);
   Put(&json, "anchor_seconds", trial.anchor_seconds);
   Put(&json, "build_ns", trial.build_ns);
-  if (trial.failure) json["failure"] = {{"kind", trial.failure->kind}, {"message", trial.failure->message}};
+  if (trial.failure)
+    json["failure"] = {{"kind", trial.failure->kind}, {"message", trial.failure->message}};
   if (trial.session) json["session"] = trial.session->ToHex();
   if (trial.same_as) json["same_as"] = trial.same_as->ToHex();
   return json;
@@ -55,12 +63,17 @@ std::string TrialJson(const TrialRow& trial) { return Trial(trial).dump(); }
 std::string VerdictJson(const VerdictRow& verdict) { return Verdict(verdict).dump(); }
 
 std::string RunJson(const RunRow& run) {
-  nlohmann::json json = {{"id", run.id.ToHex()},   {"job", run.job},
-                         {"target", run.target_key}, {"regime", run.regime},
-                         {"seed", run.seed},       {"state", run.state},
-                         {"toolchain", run.toolchain}, {"started_unix_ns", run.started_unix_ns},
+  nlohmann::json json = {{"id", run.id.ToHex()},
+                         {"job", run.job},
+                         {"target", run.target_key},
+                         {"regime", run.regime},
+                         {"seed", run.seed},
+                         {"state", run.state},
+                         {"toolchain", run.toolchain},
+                         {"started_unix_ns", run.started_unix_ns},
                          {"workloads", nlohmann::json::array()}};
-  for (const RunWorkload& workload : run.workloads) json["workloads"].push_back(workload.workload_key);
+  for (const RunWorkload& workload : run.workloads)
+    json["workloads"].push_back(workload.workload_key);
   Put(&json, "ended_unix_ns", run.ended_unix_ns);
   return json.dump();
 }

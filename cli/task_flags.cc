@@ -23,23 +23,30 @@ std::string OperatorHelp() {
 
 void TaskFlags::Add(CLI::App* app) {
   app->add_option("workload", expression, OperatorHelp());
-  app->add_option("--size", sizes, "sizes of the indices: m=1024,n=1024 or t=1..8192; X.1=224 for a dimension that no index names");
+  app->add_option("--size", sizes,
+                  "sizes of the indices: m=1024,n=1024 or t=1..8192; X.1=224 for a dimension that "
+                  "no index names");
   app->add_option("--type", types, "element types: f32, or bf16,bias:f32");
   app->add_option("--workloads", workload_file, "a file of workloads, one per line");
-  app->add_option("--target", target, "a target's kind; `cpu` alone is the one of this machine")->capture_default_str();
+  app->add_option("--target", target, "a target's kind; `cpu` alone is the one of this machine")
+      ->capture_default_str();
   app->add_option("--regime", regime, "what is measured: cache=cold|warm chain=plain data=normal");
-  app->add_option("--at", at, "sizes to measure ranged workloads at: t=8192; default: the upper ends");
-  app->add_option("--cores", cores, "cores of the CPU to use; 0: all this process may use")->check(CLI::Range(0, 4096));
+  app->add_option("--at", at,
+                  "sizes to measure ranged workloads at: t=8192; default: the upper ends");
+  app->add_option("--cores", cores, "cores of the CPU to use; 0: all this process may use")
+      ->check(CLI::Range(0, 4096));
 }
 
 absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
   if (expression.empty() == workload_file.empty()) {
-    return absl::InvalidArgumentError("give either a workload (an expression or an operator) or --workloads FILE");
+    return absl::InvalidArgumentError(
+        "give either a workload (an expression or an operator) or --workloads FILE");
   }
   std::vector<TuneTask> tasks;
   if (!workload_file.empty()) {
     if (!sizes.empty() || !types.empty()) {
-      return absl::InvalidArgumentError("--size and --type go with a workload on the command line; the file has its own");
+      return absl::InvalidArgumentError(
+          "--size and --type go with a workload on the command line; the file has its own");
     }
     absl::StatusOr<std::vector<NamedWorkload>> named = ReadWorkloadFile(workload_file);
     if (!named.ok()) return named.status();

@@ -1,7 +1,8 @@
-// The flags that say which workloads, on what, in which regime: the same for every command that takes workloads.
+// The flags that say which workloads, on what, in which regime: the same for every command that
+// takes workloads.
 //
-//   tilewright tune 'C[m,n] = sum(k: A[m,k] * B[k,n])' --size m=1024,n=1024,k=1024 --type f32 --target cpu
-//   tilewright tune --workloads ops.tw --target cpu
+//   tilewright tune 'C[m,n] = sum(k: A[m,k] * B[k,n])' --size m=1024,n=1024,k=1024 --type f32
+//   --target cpu tilewright tune --workloads ops.tw --target cpu
 #ifndef TILEWRIGHT_CLI_TASK_FLAGS_H_
 #define TILEWRIGHT_CLI_TASK_FLAGS_H_
 
@@ -16,18 +17,18 @@
 namespace tilewright {
 
 struct TaskFlags {
-  std::string expression;              // an operator or an expression
-  std::vector<std::string> sizes;      // --size, may be repeated
-  std::string types;                   // --type
-  std::string workload_file;           // --workloads
-  std::string regime;                  // --regime
-  std::string at;                      // --at
-  std::string target = "cpu";          // --target
-  int cores = 0;                       // --cores
+  std::string expression;          // an operator or an expression
+  std::vector<std::string> sizes;  // --size, may be repeated
+  std::string types;               // --type
+  std::string workload_file;       // --workloads
+  std::string regime;              // --regime
+  std::string at;                  // --at
+  std::string target = "cpu";      // --target
+  int cores = 0;                   // --cores
 
   void Add(CLI::App* app);
-  // One task per workload, in the order given, later twins (same key and regime) left out. InvalidArgument says what is wrong
-  // and where.
+  // One task per workload, in the order given, later twins (same key and regime) left out.
+  // InvalidArgument says what is wrong and where.
   absl::StatusOr<std::vector<TuneTask>> Tasks() const;
   // `cpu` alone is the kind found here; a kind is looked up, or read if it is a target's full text.
   absl::StatusOr<Target> FindTarget() const;

@@ -9,7 +9,8 @@ namespace tilewright {
 namespace {
 
 // `value` scaled to one of `units` (each 1000 times the one before), with three significant digits.
-std::string Scaled(double value, absl::string_view units_separator, const std::vector<std::string>& units) {
+std::string Scaled(double value, absl::string_view units_separator,
+                   const std::vector<std::string>& units) {
   size_t unit = 0;
   while (unit + 1 < units.size() && std::abs(value) >= 999.5) {
     value /= 1000;
@@ -54,7 +55,9 @@ std::string TextTable::ToString() const {
   return text;
 }
 
-std::string FormatSeconds(double seconds) { return Scaled(seconds * 1e9, " ", {"ns", "us", "ms", "s"}); }
+std::string FormatSeconds(double seconds) {
+  return Scaled(seconds * 1e9, " ", {"ns", "us", "ms", "s"});
+}
 
 std::string FormatCount(double count) { return Scaled(count, " ", {"", "k", "M", "G", "T", "P"}); }
 

@@ -41,7 +41,8 @@ struct TuneFlags {
   bool no_log = false;
 };
 
-// Set by the first Ctrl-C: the search ends with the best so far. The second ends the program at once; the log is safe.
+// Set by the first Ctrl-C: the search ends with the best so far. The second ends the program at
+// once; the log is safe.
 std::atomic<bool> stop_requested{false};
 void HandleInterrupt(int) {
   if (stop_requested.exchange(true)) _exit(130);
@@ -55,7 +56,8 @@ std::vector<std::string> EffortNames() {
 
 std::vector<std::string> StrategyHelp() {
   std::vector<std::string> lines;
-  for (const StrategyRow& row : AllStrategies()) lines.push_back(absl::StrCat(row.name, ": ", row.help));
+  for (const StrategyRow& row : AllStrategies())
+    lines.push_back(absl::StrCat(row.name, ": ", row.help));
   return lines;
 }
 
@@ -68,20 +70,26 @@ int DryRun(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Tar
   const int64_t trials = flags.options.trials > 0 ? flags.options.trials : (*effort)->trials;
   TextTable table({"workload", "key", "known", ">schedules", ">trials"});
   for (const TuneTask& task : tasks) {
-    absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space = ScheduleSpace::Make(task.workload, target, AllVariants());
+    absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space =
+        ScheduleSpace::Make(task.workload, target, AllVariants());
     if (!space.ok()) return Fail(space.status());
     std::string known = "no";
     if (log.ok()) {
       const absl::StatusOr<BestAnswer> best =
           (*log)->Best(task.workload.key(), TargetKey(target), task.regime.ToString(task.workload));
-      if (best.ok()) known = best->verdicts.empty() ? "unverified" : best->verdicts.size() > 1 ? "contested" : "verdict";
+      if (best.ok())
+        known = best->verdicts.empty()      ? "unverified"
+                : best->verdicts.size() > 1 ? "contested"
+                                            : "verdict";
     }
     const absl::uint128 count = (*space)->space().Count();
-    table.Add({task.name.empty() ? task.source : task.name, task.workload.key().substr(0, 12), known,
-               FormatCount(static_cast<double>(count)), absl::StrCat(count < trials ? absl::Uint128Low64(count) : trials)});
+    table.Add({task.name.empty() ? task.source : task.name, task.workload.key().substr(0, 12),
+               known, FormatCount(static_cast<double>(count)),
+               absl::StrCat(count < trials ? absl::Uint128Low64(count) : trials)});
   }
-  std::printf("%s%zu workloads on %s; at most %s of device time (40 ms a trial)\n", table.ToString().c_str(), tasks.size(),
-              target.kind.c_str(), FormatSeconds(0.04 * trials * tasks.size()).c_str());
+  std::printf("%s%zu workloads on %s; at most %s of device time (40 ms a trial)\n",
+              table.ToString().c_str(), tasks.size(), target.kind.c_str(),
+              FormatSeconds(0.04 * trials * tasks.size()).c_str());
   return kExitOk;
 }
 
@@ -103,7 +111,8 @@ absl::StatusOr<Fleet> StartFleet(const TuneFlags& flags, std::unique_ptr<Databas
       Coordinator::Start({.listen = {address}}, NewLogSink(std::move(writer)));
   if (!coordinator.ok()) return coordinator.status();
   fleet.coordinator = *std::move(coordinator);
-  LocalWorkerOptions options{.address = address, .flags = {"--cores", absl::StrCat(flags.tasks.cores)}};
+  LocalWorkerOptions options{.address = address,
+                             .flags = {"--cores", absl::StrCat(flags.tasks.cores)}};
   if (!flags.dump.empty()) options.flags.insert(options.flags.end(), {"--dump", flags.dump});
   absl::StatusOr<std::unique_ptr<LocalWorker>> worker = LocalWorker::Start(std::move(options));
   if (!worker.ok()) return worker.status();
@@ -113,16 +122,19 @@ absl::StatusOr<Fleet> StartFleet(const TuneFlags& flags, std::unique_ptr<Databas
 }
 
 int Tune(TuneFlags& flags) {
-  if (!flags.time_limit.empty() && (!absl::ParseDuration(flags.time_limit, &flags.options.time_limit) ||
-                                    flags.options.time_limit <= absl::ZeroDuration())) {
-    return Fail(absl::InvalidArgumentError(
-        absl::StrCat("--time-limit `", flags.time_limit, "` is not a time; 90s, 2m and 1h30m are")));
+  if (!flags.time_limit.empty() &&
+      (!absl::ParseDuration(flags.time_limit, &flags.options.time_limit) ||
+       flags.options.time_limit <= absl::ZeroDuration())) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat("--time-limit `", flags.time_limit,
+                                                        "` is not a time; 90s, 2m and 1h30m are")));
   }
   flags.options.run_finals = !flags.no_finals;
   flags.options.use_starts = !flags.no_starts;
   flags.options.use_log = !flags.no_log;
-  if (const auto strategy = ParseStrategy(flags.options.strategy); !strategy.ok()) return Fail(strategy.status());
-  if (const auto effort = FindEffort(flags.options.effort); !effort.ok()) return Fail(effort.status());
+  if (const auto strategy = ParseStrategy(flags.options.strategy); !strategy.ok())
+    return Fail(strategy.status());
+  if (const auto effort = FindEffort(flags.options.effort); !effort.ok())
+    return Fail(effort.status());
   const absl::StatusOr<std::vector<TuneTask>> tasks = flags.tasks.Tasks();
   if (!tasks.ok()) return Fail(tasks.status());
   const absl::StatusOr<Target> target = flags.tasks.FindTarget();
@@ -136,7 +148,8 @@ int Tune(TuneFlags& flags) {
   absl::StatusOr<std::unique_ptr<Database>> writer = Database::OpenWriter(flags.db);
   if (!writer.ok()) return FailToOpen(writer.status());
   for (const TuneTask& task : *tasks) {
-    if (absl::Status status = RegisterTask(**writer, task, *target); !status.ok()) return Fail(status);
+    if (absl::Status status = RegisterTask(**writer, task, *target); !status.ok())
+      return Fail(status);
   }
   absl::StatusOr<std::unique_ptr<Database>> reader = Database::OpenReader(flags.db);
   if (!reader.ok()) return FailToOpen(reader.status());
@@ -157,7 +170,8 @@ int Tune(TuneFlags& flags) {
     }
     TuneOptions options = flags.options;
     // What time is left is shared by the workloads that are left.
-    if (deadline != absl::InfiniteFuture()) options.time_limit = (deadline - absl::Now()) / static_cast<int>(tasks->size() - i);
+    if (deadline != absl::InfiniteFuture())
+      options.time_limit = (deadline - absl::Now()) / static_cast<int>(tasks->size() - i);
     const std::string title = task.name.empty() ? task.source : task.name;
     ProgressLine line(title, static_cast<int>(i + 1), static_cast<int>(tasks->size()), !flags.json);
     TunerContext context{.client = fleet->client.get(),
@@ -170,11 +184,14 @@ int Tune(TuneFlags& flags) {
     absl::StatusOr<TuneReport> report = TuneWorkload(context, task, options, resume);
     line.Finish();
     if (!report.ok()) {
-      exit_code = Fail(absl::Status(report.status().code(), absl::StrCat(title, ": ", report.status().message())));
+      exit_code = Fail(absl::Status(report.status().code(),
+                                    absl::StrCat(title, ": ", report.status().message())));
       continue;
     }
     if (report->verdict == std::nullopt && report->rows.empty()) exit_code = kExitFailed;
-    std::fputs(flags.json ? ReportJson(*report).c_str() : ReportText(*report, title, flags.db).c_str(), stdout);
+    std::fputs(
+        flags.json ? ReportJson(*report).c_str() : ReportText(*report, title, flags.db).c_str(),
+        stdout);
     std::fflush(stdout);
     reports.push_back(*std::move(report));
   }
@@ -187,23 +204,33 @@ int Tune(TuneFlags& flags) {
 std::function<int()> AddTune(CLI::App* app) {
   auto flags = std::make_shared<TuneFlags>();
   flags->tasks.Add(app);
-  app->add_option("--db", flags->db, "the tuning log; created if there is none")->capture_default_str();
-  app->add_option("--strategy", flags->options.strategy, absl::StrCat("how to search; ", absl::StrJoin(StrategyHelp(), "; ")))
+  app->add_option("--db", flags->db, "the tuning log; created if there is none")
       ->capture_default_str();
-  app->add_option("--model", flags->options.model, "the cost model: xgboost, bound or none")->capture_default_str();
-  app->add_option("--effort", flags->options.effort, absl::StrCat("how hard to try: ", absl::StrJoin(EffortNames(), ", ")))
+  app->add_option("--strategy", flags->options.strategy,
+                  absl::StrCat("how to search; ", absl::StrJoin(StrategyHelp(), "; ")))
       ->capture_default_str();
-  app->add_option("--trials", flags->options.trials, "screening trials per workload; default: what the effort says")
+  app->add_option("--model", flags->options.model, "the cost model: xgboost, bound or none")
+      ->capture_default_str();
+  app->add_option("--effort", flags->options.effort,
+                  absl::StrCat("how hard to try: ", absl::StrJoin(EffortNames(), ", ")))
+      ->capture_default_str();
+  app->add_option("--trials", flags->options.trials,
+                  "screening trials per workload; default: what the effort says")
       ->check(CLI::Range(int64_t{1}, int64_t{100000000}));
-  app->add_option("--time-limit", flags->time_limit, "for all workloads, finals included: 90s, 2m, 1h30m");
-  app->add_option("--seed", flags->options.seed, "decides the order of proposals and the inputs")->capture_default_str();
+  app->add_option("--time-limit", flags->time_limit,
+                  "for all workloads, finals included: 90s, 2m, 1h30m");
+  app->add_option("--seed", flags->options.seed, "decides the order of proposals and the inputs")
+      ->capture_default_str();
   app->add_option("--batch", flags->options.batch, "schedules proposed at a time")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  app->add_option("--dump", flags->dump, "write schedule, IR and assembly of every candidate into this directory");
-  app->add_flag("--resume", flags->resume, "go on with the unfinished run of each workload, where there is one");
+  app->add_option("--dump", flags->dump,
+                  "write schedule, IR and assembly of every candidate into this directory");
+  app->add_flag("--resume", flags->resume,
+                "go on with the unfinished run of each workload, where there is one");
   app->add_flag("--no-finals", flags->no_finals, "screen only: no verdict");
-  app->add_flag("--no-starts", flags->no_starts, "do not propose the default and known winners first");
+  app->add_flag("--no-starts", flags->no_starts,
+                "do not propose the default and known winners first");
   app->add_flag("--no-log", flags->no_log, "let the model learn from this run alone");
   app->add_flag("--dry-run", flags->dry_run, "show what would be tuned, and stop");
   app->add_flag("--json", flags->json, "one JSON object per workload instead of tables");

@@ -39,7 +39,8 @@ std::string FailuresText(const std::map<std::string, int64_t>& failures) {
 
 // "142 GFLOP/s", or for workloads with little arithmetic "12.3 GB/s".
 std::string RateText(const TuneReport& report, double seconds) {
-  if (report.operations >= 8 * report.bytes) return FormatCount(report.operations / seconds) + "OP/s";
+  if (report.operations >= 8 * report.bytes)
+    return FormatCount(report.operations / seconds) + "OP/s";
   return FormatCount(report.bytes / seconds) + "B/s";
 }
 
@@ -51,28 +52,37 @@ double LimitSecondsOf(const TuneReport& report) {
 }
 
 std::string VerdictText(const VerdictRow& verdict) {
-  const std::string interval =
-      absl::StrFormat("%.3fx, 95%% interval %.3f-%.3f", verdict.ratio, verdict.ratio_low, verdict.ratio_high);
-  if (!verdict.rival_seconds) return "verdict: the incumbent failed in the finals; the best of the others replaces it";
-  return absl::StrCat("verdict: the best is ", verdict.outcome == "tie" ? "not told apart from" : verdict.outcome + " than",
+  const std::string interval = absl::StrFormat("%.3fx, 95%% interval %.3f-%.3f", verdict.ratio,
+                                               verdict.ratio_low, verdict.ratio_high);
+  if (!verdict.rival_seconds)
+    return "verdict: the incumbent failed in the finals; the best of the others replaces it";
+  return absl::StrCat("verdict: the best is ",
+                      verdict.outcome == "tie" ? "not told apart from" : verdict.outcome + " than",
                       " its rival ", verdict.rival_schedule, " (", interval, ")");
 }
 
 }  // namespace
 
 ProgressLine::ProgressLine(std::string title, int number, int of, bool enabled)
-    : title_(std::move(title)), prefix_(absl::StrCat("[", number, "/", of, "] ")), enabled_(enabled), terminal_(isatty(2)) {
+    : title_(std::move(title)),
+      prefix_(absl::StrCat("[", number, "/", of, "] ")),
+      enabled_(enabled),
+      terminal_(isatty(2)) {
   if (title_.size() > 40) title_ = title_.substr(0, 37) + "...";
 }
 
 void ProgressLine::Show(const TuneProgress& progress) {
   if (!enabled_ || absl::Now() < next_) return;
   next_ = absl::Now() + (terminal_ ? absl::Milliseconds(200) : absl::Seconds(5));
-  std::string line = absl::StrCat(prefix_, title_, ": ", PhaseName(progress.phase), " ", progress.trials, "/", progress.trial_limit);
-  if (progress.best_seconds) absl::StrAppend(&line, ", best ", FormatSeconds(*progress.best_seconds));
-  if (progress.trials_per_second > 0) absl::StrAppendFormat(&line, ", %.1f trials/s", progress.trials_per_second);
+  std::string line = absl::StrCat(prefix_, title_, ": ", PhaseName(progress.phase), " ",
+                                  progress.trials, "/", progress.trial_limit);
+  if (progress.best_seconds)
+    absl::StrAppend(&line, ", best ", FormatSeconds(*progress.best_seconds));
+  if (progress.trials_per_second > 0)
+    absl::StrAppendFormat(&line, ", %.1f trials/s", progress.trials_per_second);
   absl::StrAppend(&line, ", ", FailuresText(progress.failures));
-  if (progress.left) absl::StrAppendFormat(&line, ", %.0f s left", absl::ToDoubleSeconds(*progress.left));
+  if (progress.left)
+    absl::StrAppendFormat(&line, ", %.0f s left", absl::ToDoubleSeconds(*progress.left));
   std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
   std::fflush(stderr);
   shown_ = true;
@@ -83,12 +93,17 @@ void ProgressLine::Finish() {
 }
 
 std::string ReportText(const TuneReport& report, const std::string& title, const std::string& db) {
-  std::string text = absl::StrFormat("\n%s: %d trials in %.1f s (%.1f a second, devices busy %.0f%% of the time), %s%s\n", title,
-                                     report.trials, absl::ToDoubleSeconds(report.elapsed), report.trials_per_second,
-                                     100 * report.utilisation, FailuresText(report.failures),
-                                     report.interrupted ? "; interrupted" : report.exhausted ? "; nothing left to try" : "");
-  for (const std::string& warning : report.warnings) absl::StrAppend(&text, "  warning: ", warning, "\n");
-  if (!report.first_failure.empty()) absl::StrAppend(&text, "  first failure: ", report.first_failure, "\n");
+  std::string text = absl::StrFormat(
+      "\n%s: %d trials in %.1f s (%.1f a second, devices busy %.0f%% of the time), %s%s\n", title,
+      report.trials, absl::ToDoubleSeconds(report.elapsed), report.trials_per_second,
+      100 * report.utilisation, FailuresText(report.failures),
+      report.interrupted ? "; interrupted"
+      : report.exhausted ? "; nothing left to try"
+                         : "");
+  for (const std::string& warning : report.warnings)
+    absl::StrAppend(&text, "  warning: ", warning, "\n");
+  if (!report.first_failure.empty())
+    absl::StrAppend(&text, "  first failure: ", report.first_failure, "\n");
   TextTable table({"", ">time", ">rate", ">of bound", ">of limit", "schedule"});
   double bound = 0;
   for (const ReportRow& row : report.rows) {
@@ -101,16 +116,20 @@ std::string ReportText(const TuneReport& report, const std::string& title, const
       continue;
     }
     const bool measured = row.label != "bound" && row.label != "limit";
-    table.Add({row.label, FormatSeconds(*row.seconds) + (measured && !row.from_finals ? "*" : ""), RateText(report, *row.seconds),
+    table.Add({row.label, FormatSeconds(*row.seconds) + (measured && !row.from_finals ? "*" : ""),
+               RateText(report, *row.seconds),
                measured && bound > 0 ? absl::StrFormat("%.0f%%", 100 * bound / *row.seconds) : "-",
-               measured && limit > 0 ? absl::StrFormat("%.0f%%", 100 * limit / *row.seconds) : "-", row.schedule});
+               measured && limit > 0 ? absl::StrFormat("%.0f%%", 100 * limit / *row.seconds) : "-",
+               row.schedule});
   }
   absl::StrAppend(&text, table.ToString());
   if (report.verdict) {
-    absl::StrAppend(&text, VerdictText(*report.verdict), "\n", "replay: tilewright replay ", report.verdict->id.ToHex(), " --db ", db,
-                    "\n");
+    absl::StrAppend(&text, VerdictText(*report.verdict), "\n", "replay: tilewright replay ",
+                    report.verdict->id.ToHex(), " --db ", db, "\n");
   } else {
-    absl::StrAppend(&text, "no verdict: ", report.interrupted ? "interrupted before the finals; --resume continues" : "no finals were held",
+    absl::StrAppend(&text, "no verdict: ",
+                    report.interrupted ? "interrupted before the finals; --resume continues"
+                                       : "no finals were held",
                     "; * = screening time, not for comparing\n");
   }
   return text;
@@ -130,18 +149,16 @@ std::string ReportJson(const TuneReport& report) {
                          {"warnings", report.warnings},
                          {"rows", nlohmann::json::array()}};
   for (const ReportRow& row : report.rows) {
-    nlohmann::json line = {{"label", row.label}, {"schedule", row.schedule}, {"from_finals", row.from_finals}};
+    nlohmann::json line = {
+        {"label", row.label}, {"schedule", row.schedule}, {"from_finals", row.from_finals}};
     if (row.seconds) line["seconds"] = *row.seconds;
     json["rows"].push_back(line);
   }
   if (report.verdict) {
     const VerdictRow& verdict = *report.verdict;
-    json["verdict"] = {{"id", verdict.id.ToHex()},
-                       {"winner", verdict.winner_schedule},
-                       {"rival", verdict.rival_schedule},
-                       {"outcome", verdict.outcome},
-                       {"ratio", verdict.ratio},
-                       {"ratio_low", verdict.ratio_low},
+    json["verdict"] = {{"id", verdict.id.ToHex()},        {"winner", verdict.winner_schedule},
+                       {"rival", verdict.rival_schedule}, {"outcome", verdict.outcome},
+                       {"ratio", verdict.ratio},          {"ratio_low", verdict.ratio_low},
                        {"ratio_high", verdict.ratio_high}};
   }
   return json.dump() + "\n";

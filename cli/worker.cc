@@ -22,12 +22,20 @@ void HandleTermination(int) { stop_requested = true; }
 std::function<int()> AddWorker(CLI::App* app) {
   auto options = std::make_shared<WorkerOptions>();
   auto local = std::make_shared<bool>(false);
-  app->add_option("--connect", options->address, "the coordinator: unix:/run/x.sock or 127.0.0.1:PORT")->required();
-  app->add_option("--cores", options->cores, "cores of the CPU device; 0: all this process may use")->check(CLI::Range(0, 4096));
-  app->add_option("--name", options->name, "what people call this worker; default: the host's name");
-  app->add_option("--batch", options->batch, "candidates per lease")->check(CLI::Range(1, 4096))->capture_default_str();
-  app->add_option("--dump", options->workbench.dump_directory, "write every candidate's files into this directory");
-  app->add_flag("--local", *local, "the coordinator is the parent process: leave with it")->group("");
+  app->add_option("--connect", options->address,
+                  "the coordinator: unix:/run/x.sock or 127.0.0.1:PORT")
+      ->required();
+  app->add_option("--cores", options->cores, "cores of the CPU device; 0: all this process may use")
+      ->check(CLI::Range(0, 4096));
+  app->add_option("--name", options->name,
+                  "what people call this worker; default: the host's name");
+  app->add_option("--batch", options->batch, "candidates per lease")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app->add_option("--dump", options->workbench.dump_directory,
+                  "write every candidate's files into this directory");
+  app->add_flag("--local", *local, "the coordinator is the parent process: leave with it")
+      ->group("");
   return [options, local] {
     if (*local) EnterLocalWorker();
     std::signal(SIGTERM, HandleTermination);

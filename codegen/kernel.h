@@ -1,8 +1,10 @@
-// A Kernel is what codegen makes of a candidate: code objects and the recipe that says how to call them. Runners and pack
-// launchers interpret the same serialised recipe (docs/FORMATS.md, "Recipe"), so a kernel is measured as it ships.
+// A Kernel is what codegen makes of a candidate: code objects and the recipe that says how to call
+// them. Runners and pack launchers interpret the same serialised recipe (docs/FORMATS.md,
+// "Recipe"), so a kernel is measured as it ships.
 //
-// On a CPU a launch is `entry(args, workspace, thread, threads)`, called once for each thread 0 … threads-1, in any order or at
-// once; the end of a launch is the only barrier. `args` is a table of 8-byte slots in the order of Launch::arguments.
+// On a CPU a launch is `entry(args, workspace, thread, threads)`, called once for each thread 0 …
+// threads-1, in any order or at once; the end of a launch is the only barrier. `args` is a table of
+// 8-byte slots in the order of Launch::arguments.
 #ifndef TILEWRIGHT_CODEGEN_KERNEL_H_
 #define TILEWRIGHT_CODEGEN_KERNEL_H_
 
@@ -50,8 +52,8 @@ struct Workspace {
 
 // Where the kernel is valid. Strides are those of the workload.
 struct Domain {
-  std::vector<SizeRange> sizes;      // by canonical index number
-  std::vector<int64_t> alignments;   // bytes, one per buffer
+  std::vector<SizeRange> sizes;     // by canonical index number
+  std::vector<int64_t> alignments;  // bytes, one per buffer
   bool operator==(const Domain&) const = default;
 };
 

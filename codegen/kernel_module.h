@@ -1,5 +1,6 @@
-// KernelModule is the thin builder that writers write kernels with: an LLVM module under construction, its entries and the
-// recipe that goes with them. Loops, conditions and vectors by name over IRBuilder.
+// KernelModule is the thin builder that writers write kernels with: an LLVM module under
+// construction, its entries and the recipe that goes with them. Loops, conditions and vectors by
+// name over IRBuilder.
 //
 // Not thread-safe; one per kernel.
 #ifndef TILEWRIGHT_CODEGEN_KERNEL_MODULE_H_
@@ -28,22 +29,25 @@ class KernelModule {
   // An entry whose body is being written; `builder()` stands in it.
   struct Entry {
     llvm::Function* function;
-    llvm::Value* args;       // ptr
-    llvm::Value* workspace;  // ptr
-    llvm::Value* thread;     // i64
-    llvm::Value* threads;    // i64
+    llvm::Value* args;                  // ptr
+    llvm::Value* workspace;             // ptr
+    llvm::Value* thread;                // i64
+    llvm::Value* threads;               // i64
     std::vector<llvm::Value*> buffers;  // ptr, loaded from args: parameters, then outputs
-    std::vector<llvm::Value*> sizes;    // i64 by index number: a constant, or loaded from args where ranged
+    std::vector<llvm::Value*>
+        sizes;  // i64 by index number: a constant, or loaded from args where ranged
   };
-  // Begins an entry and its launch; every buffer and every ranged size is an argument. Buffers are noalias. `extra_buffers` more
-  // than the workload's follow them (reference kernels write two per output).
+  // Begins an entry and its launch; every buffer and every ranged size is an argument. Buffers are
+  // noalias. `extra_buffers` more than the workload's follow them (reference kernels write two per
+  // output).
   Entry BeginEntry(int threads, int extra_buffers = 0);
   // Ends it with `ret void`.
   void EndEntry();
 
-  // A private function of the module (no launch), with the given parameter types, returning void; saves the insertion point until
-  // EndFunction. `always_inline` or never inlined.
-  llvm::Function* BeginFunction(const std::string& name, const std::vector<llvm::Type*>& parameters, bool always_inline);
+  // A private function of the module (no launch), with the given parameter types, returning void;
+  // saves the insertion point until EndFunction. `always_inline` or never inlined.
+  llvm::Function* BeginFunction(const std::string& name, const std::vector<llvm::Type*>& parameters,
+                                bool always_inline);
   void EndFunction();
 
   llvm::IRBuilder<>& builder() { return builder_; }
@@ -54,23 +58,29 @@ class KernelModule {
   Workspace& workspace() { return workspace_; }
   std::vector<Launch>& launches() { return launches_; }
 
-  llvm::Value* Int(int64_t value);                       // i64 constant
-  llvm::Type* Type(ElementType type, int lanes = 1);     // storage type: half, bfloat, i8 for fp8 …; a vector if lanes > 1
-  // for (i = begin; i < end; i += step) body(i), i64. `unroll`: 0 leaves LLVM its choice, 1 forbids it, n asks for n.
+  llvm::Value* Int(int64_t value);  // i64 constant
+  llvm::Type* Type(
+      ElementType type,
+      int lanes = 1);  // storage type: half, bfloat, i8 for fp8 …; a vector if lanes > 1
+  // for (i = begin; i < end; i += step) body(i), i64. `unroll`: 0 leaves LLVM its choice, 1 forbids
+  // it, n asks for n.
   void For(llvm::Value* begin, llvm::Value* end, int64_t step, const std::string& name,
            const std::function<void(llvm::Value*)>& body, int unroll = 1);
-  void If(llvm::Value* condition, const std::function<void()>& then, const std::function<void()>& otherwise = nullptr);
-  llvm::Value* Min(llvm::Value* a, llvm::Value* b);      // signed i64
+  void If(llvm::Value* condition, const std::function<void()>& then,
+          const std::function<void()>& otherwise = nullptr);
+  llvm::Value* Min(llvm::Value* a, llvm::Value* b);  // signed i64
   llvm::Value* Max(llvm::Value* a, llvm::Value* b);
   llvm::Value* CeilDiv(llvm::Value* a, int64_t b);
   // A stack slot in the entry block of the current function.
-  llvm::AllocaInst* Local(llvm::Type* type, const std::string& name, int64_t count = 1, int alignment = 64);
-  // Loads `lanes` adjacent elements of a buffer at an element offset, widened to `as` (f32, f64 or i32 for computing). With `mask`
-  // (lanes x i1) only those lanes are touched, the others are 0. Stores round to `type`.
-  llvm::Value* LoadElements(ElementType type, llvm::Value* base, llvm::Value* offset, int lanes, ElementType as,
-                            llvm::Value* mask = nullptr);
-  void StoreElements(ElementType type, llvm::Value* value, llvm::Value* base, llvm::Value* offset, int lanes,
-                     llvm::Value* mask = nullptr);
+  llvm::AllocaInst* Local(llvm::Type* type, const std::string& name, int64_t count = 1,
+                          int alignment = 64);
+  // Loads `lanes` adjacent elements of a buffer at an element offset, widened to `as` (f32, f64 or
+  // i32 for computing). With `mask` (lanes x i1) only those lanes are touched, the others are 0.
+  // Stores round to `type`.
+  llvm::Value* LoadElements(ElementType type, llvm::Value* base, llvm::Value* offset, int lanes,
+                            ElementType as, llvm::Value* mask = nullptr);
+  void StoreElements(ElementType type, llvm::Value* value, llvm::Value* base, llvm::Value* offset,
+                     int lanes, llvm::Value* mask = nullptr);
   // Lane i of the mask is (first + i < end), <lanes x i1>.
   llvm::Value* LaneMask(llvm::Value* first, llvm::Value* end, int lanes);
   // value + lane number in every lane, <lanes x i64>.

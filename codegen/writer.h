@@ -1,9 +1,10 @@
 // The code generator's front door: candidate in, kernel out.
 //
-//   Candidate ─► ScheduleSpace (is it legal?) ─► Plan ─► the variant's writer (LLVM IR) ─► the target's backend (bytes)
+//   Candidate ─► ScheduleSpace (is it legal?) ─► Plan ─► the variant's writer (LLVM IR) ─► the
+//   target's backend (bytes)
 //
-// Deterministic: same candidate and toolchain, same bytes. Reads the target's text only, never the host. Thread-safe: each call
-// has its own LLVMContext.
+// Deterministic: same candidate and toolchain, same bytes. Reads the target's text only, never the
+// host. Thread-safe: each call has its own LLVMContext.
 #ifndef TILEWRIGHT_CODEGEN_WRITER_H_
 #define TILEWRIGHT_CODEGEN_WRITER_H_
 
@@ -50,18 +51,23 @@ struct Catalogue {
 Catalogue DefaultCatalogue();
 
 struct WriteOptions {
-  // Empty: nothing. Else numbered files are written there: schedule, plan, IR before and after passes, assembly.
+  // Empty: nothing. Else numbered files are written there: schedule, plan, IR before and after
+  // passes, assembly.
   std::string dump_directory;
 };
 
-// InvalidArgument: illegal schedule. FailedPrecondition: no variant or writer. ResourceExhausted: a resource limit (spills).
-// Internal: LLVM's verifier or code generator refused; its text is in the message.
-absl::StatusOr<Kernel> WriteKernel(const Candidate& candidate, const Catalogue& catalogue, const WriteOptions& options = {});
+// InvalidArgument: illegal schedule. FailedPrecondition: no variant or writer. ResourceExhausted: a
+// resource limit (spills). Internal: LLVM's verifier or code generator refused; its text is in the
+// message.
+absl::StatusOr<Kernel> WriteKernel(const Candidate& candidate, const Catalogue& catalogue,
+                                   const WriteOptions& options = {});
 
-// The reference for output checks: naive loops with f64 accumulators, and beside each output value the absolute error bound E of
-// DESIGN.md 6. Its buffers are the workload's parameters, then for each output a value buffer and a bound buffer, both f64 and
-// dense row-major. `u_acc` is the unit roundoff of the candidate's accumulator.
-absl::StatusOr<Kernel> WriteReferenceKernel(const Workload& workload, const Target& target, double u_acc, int threads);
+// The reference for output checks: naive loops with f64 accumulators, and beside each output value
+// the absolute error bound E of DESIGN.md 6. Its buffers are the workload's parameters, then for
+// each output a value buffer and a bound buffer, both f64 and dense row-major. `u_acc` is the unit
+// roundoff of the candidate's accumulator.
+absl::StatusOr<Kernel> WriteReferenceKernel(const Workload& workload, const Target& target,
+                                            double u_acc, int threads);
 
 // "tilewright-codegen 1, LLVM 19.1.7": what decides the bytes beside the candidate.
 std::string ToolchainId(const Target& target);

@@ -1,9 +1,12 @@
-// The tensor expression language's program tree (docs/FORMATS.md, "Workload text", has the grammar).
+// The tensor expression language's program tree (docs/FORMATS.md, "Workload text", has the
+// grammar).
 //
-//   softmax    hi[r] = max(c: X[r,c]); z[r] = sum(c: exp(X[r,c] - hi[r])); Y[r,c] = exp(X[r,c] - hi[r]) / z[r]
+//   softmax    hi[r] = max(c: X[r,c]); z[r] = sum(c: exp(X[r,c] - hi[r])); Y[r,c] = exp(X[r,c] -
+//   hi[r]) / z[r]
 //
-// A Program is plain data: indices, tensors, statements in order. Indices and tensors are referred to by number.
-// Expressions are immutable and shared. `a - b` is Add(a, Neg(b)); a chain of + or * is one n-ary call.
+// A Program is plain data: indices, tensors, statements in order. Indices and tensors are referred
+// to by number. Expressions are immutable and shared. `a - b` is Add(a, Neg(b)); a chain of + or *
+// is one n-ary call.
 #ifndef TILEWRIGHT_SCHEDULE_EXPRESSION_H_
 #define TILEWRIGHT_SCHEDULE_EXPRESSION_H_
 
@@ -27,8 +30,8 @@ struct SourceSpan {
 
 struct AffineIndex;
 
-// coefficient * atom, where the atom is an index, or floor(operand / divisor), or operand mod divisor
-// (both towards minus infinity, divisor > 0).
+// coefficient * atom, where the atom is an index, or floor(operand / divisor), or operand mod
+// divisor (both towards minus infinity, divisor > 0).
 struct AffineTerm {
   enum class Kind { kIndex, kFloorDiv, kFloorMod };
   int64_t coefficient = 1;
@@ -43,8 +46,8 @@ struct AffineIndex {
   int64_t constant = 0;
   std::vector<AffineTerm> terms;
 
-  // The index's number if this is that index alone, else -1. Only a non-bare ("compound") subscript may leave
-  // its tensor.
+  // The index's number if this is that index alone, else -1. Only a non-bare ("compound") subscript
+  // may leave its tensor.
   int BareIndex() const;
   // `indices[i]` is the value of index i.
   int64_t Evaluate(absl::Span<const int64_t> indices) const;
@@ -53,23 +56,42 @@ struct AffineIndex {
 };
 
 enum class Function {
-  kAdd, kMul,                                    // n-ary chains
-  kNeg, kDiv,                                    // 1, 2 operands
-  kExp, kLog, kSqrt, kRsqrt, kTanh, kErf, kSigmoid, kRelu, kGelu, kSilu, kAbs,  // 1 operand
-  kMin, kMax,                                    // n-ary
-  kWhere,                                        // condition, then, else
-  kCast,                                         // 1 operand, `cast_type`: rounds to that type
-  kTf32,                                         // 1 operand: rounds to 10 mantissa bits
-  kLess, kLessEqual, kEqual, kNotEqual,          // conditions, 2 operands: 1 or 0. `a > b` is Less(b, a)
-  kAnd, kOr, kNot,                               // conditions of conditions (`&&`, `||`, `!`)
+  kAdd,
+  kMul,  // n-ary chains
+  kNeg,
+  kDiv,  // 1, 2 operands
+  kExp,
+  kLog,
+  kSqrt,
+  kRsqrt,
+  kTanh,
+  kErf,
+  kSigmoid,
+  kRelu,
+  kGelu,
+  kSilu,
+  kAbs,  // 1 operand
+  kMin,
+  kMax,    // n-ary
+  kWhere,  // condition, then, else
+  kCast,   // 1 operand, `cast_type`: rounds to that type
+  kTf32,   // 1 operand: rounds to 10 mantissa bits
+  kLess,
+  kLessEqual,
+  kEqual,
+  kNotEqual,  // conditions, 2 operands: 1 or 0. `a > b` is Less(b, a)
+  kAnd,
+  kOr,
+  kNot,  // conditions of conditions (`&&`, `||`, `!`)
 };
 
-// One row per function: its name in text, operand counts, and what the error bound needs (DESIGN.md 6).
+// One row per function: its name in text, operand counts, and what the error bound needs (DESIGN.md
+// 6).
 struct FunctionInfo {
   Function function;
-  std::string_view name;   // "gelu"; operators have their symbol
+  std::string_view name;  // "gelu"; operators have their symbol
   int min_operands;
-  int max_operands;        // -1: any number
+  int max_operands;  // -1: any number
   // c_f: an implementation of ours is within c_f * u * |f(x)| of f at the rounded argument.
   double error_ulps;
   // The largest |f'| where f is not monotone on the interval; 0 where f is monotone everywhere.
@@ -129,12 +151,15 @@ struct Statement {
 struct Program {
   std::vector<std::string> indices;  // names; an index has one size in the whole program
   std::vector<Tensor> tensors;
-  std::vector<Statement> statements;  // each tensor is written by at most one; read only after it is written
+  std::vector<Statement>
+      statements;  // each tensor is written by at most one; read only after it is written
 };
 
-// Parses a program. InvalidArgument carries the message, line, column and the offending line with a caret.
+// Parses a program. InvalidArgument carries the message, line, column and the offending line with a
+// caret.
 absl::StatusOr<Program> ParseProgram(std::string_view text);
-// Prints with the program's own names, fully deterministic; ParseProgram reads it back to the same tree.
+// Prints with the program's own names, fully deterministic; ParseProgram reads it back to the same
+// tree.
 std::string ToString(const Program& program);
 std::string ToString(const Program& program, const Expr& expr);
 

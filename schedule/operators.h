@@ -1,5 +1,5 @@
-// Operators are named programs with parameters: `linear(activation=gelu bias=1)`. The only list is in operators.cc; CLI help,
-// parsing and tests iterate over it. Adding an operator is adding a row.
+// Operators are named programs with parameters: `linear(activation=gelu bias=1)`. The only list is
+// in operators.cc; CLI help, parsing and tests iterate over it. Adding an operator is adding a row.
 #ifndef TILEWRIGHT_SCHEDULE_OPERATORS_H_
 #define TILEWRIGHT_SCHEDULE_OPERATORS_H_
 
@@ -26,15 +26,16 @@ struct Operator {
   std::vector<OperatorParameter> parameters;  // beside sizes
   // Writes the expression; every parameter is present in the map.
   std::function<std::string(const std::map<std::string, std::string>&)> expression;
-  std::string example_sizes;                  // small sizes that suit it, for tests and help
+  std::string example_sizes;  // small sizes that suit it, for tests and help
 };
 
 absl::Span<const Operator> AllOperators();
 // InvalidArgument lists the operators that exist.
 absl::StatusOr<const Operator*> FindOperator(std::string_view name);
 
-// Expands `linear`, `linear(activation=gelu)` or a bare expression into an expression. `arguments` are name=value words
-// given apart (CLI); words that are not the operator's parameters are returned in `sizes` untouched.
+// Expands `linear`, `linear(activation=gelu)` or a bare expression into an expression. `arguments`
+// are name=value words given apart (CLI); words that are not the operator's parameters are returned
+// in `sizes` untouched.
 struct ExpandedOperator {
   std::string expression;
   std::string sizes;

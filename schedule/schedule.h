@@ -1,6 +1,8 @@
-// A Schedule is a variant with every present decision fixed: `contraction.tiled{tile_m=6 tile_n=16 pack_b=1}`.
+// A Schedule is a variant with every present decision fixed: `contraction.tiled{tile_m=6 tile_n=16
+// pack_b=1}`.
 //
-// Text form (docs/FORMATS.md, "Schedule text"): variant, `{`, name=value words in the space's order, separated by one space,
+// Text form (docs/FORMATS.md, "Schedule text"): variant, `{`, name=value words in the space's
+// order, separated by one space,
 // `}`. It parses back to itself. A value is a token: an integer or a label.
 #ifndef TILEWRIGHT_SCHEDULE_SCHEDULE_H_
 #define TILEWRIGHT_SCHEDULE_SCHEDULE_H_

@@ -1,8 +1,9 @@
-// A Workload is a tensor program with types and sizes and no hardware in it: what a user asks a kernel for.
+// A Workload is a tensor program with types and sizes and no hardware in it: what a user asks a
+// kernel for.
 //
-// It is kept in canonical form (DESIGN.md 3): two texts that differ only in names, in the order of operands of a chain,
-// or in other ways the language calls equal make the same Workload, the same text and the same key. Kernels know canonical
-// numbers; Names maps the caller's names onto them.
+// It is kept in canonical form (DESIGN.md 3): two texts that differ only in names, in the order of
+// operands of a chain, or in other ways the language calls equal make the same Workload, the same
+// text and the same key. Kernels know canonical numbers; Names maps the caller's names onto them.
 //
 // Immutable after Make; safe to share between threads.
 #ifndef TILEWRIGHT_SCHEDULE_WORKLOAD_H_
@@ -31,7 +32,8 @@ struct SizeRange {
   bool operator==(const SizeRange&) const = default;
 };
 
-// One dimension of a tensor: the size of an index, or (index == -1) a fixed number of its own (`X.1=224`).
+// One dimension of a tensor: the size of an index, or (index == -1) a fixed number of its own
+// (`X.1=224`).
 struct Dimension {
   int index = -1;
   int64_t size = 0;
@@ -57,27 +59,31 @@ struct Names {
 struct WorkloadOptions {
   // "m=1024,n=1024 k=1..8192 X.1=224 A.0.stride=2048": separated by spaces or commas.
   std::string sizes;
-  // "bf16,bias:f32,Y:f16": one default for parameters and outputs, and exceptions by the caller's names.
-  // An intermediate has the accumulator type of the default unless named.
+  // "bf16,bias:f32,Y:f16": one default for parameters and outputs, and exceptions by the caller's
+  // names. An intermediate has the accumulator type of the default unless named.
   std::string types;
 };
 
 class Workload {
  public:
-  // `names` (may be null) receives the caller's names. InvalidArgument: located, one line plus the source line.
+  // `names` (may be null) receives the caller's names. InvalidArgument: located, one line plus the
+  // source line.
   static absl::StatusOr<Workload> Make(std::string_view expression, const WorkloadOptions& options,
                                        Names* names = nullptr);
-  static absl::StatusOr<Workload> Make(Program program, const WorkloadOptions& options, Names* names = nullptr);
-  // Reads what canonical_text() wrote. InvalidArgument if it is not canonical text of a known version.
+  static absl::StatusOr<Workload> Make(Program program, const WorkloadOptions& options,
+                                       Names* names = nullptr);
+  // Reads what canonical_text() wrote. InvalidArgument if it is not canonical text of a known
+  // version.
   static absl::StatusOr<Workload> FromCanonicalText(std::string_view text);
 
   const std::string& canonical_text() const { return canonical_text_; }
   // Lower-case hexadecimal SHA-256 of the canonical text.
   const std::string& key() const { return key_; }
 
-  // The program in canonical numbering: parameters first (in canonical order), then outputs, then intermediates.
+  // The program in canonical numbering: parameters first (in canonical order), then outputs, then
+  // intermediates.
   const Program& program() const { return program_; }
-  absl::Span<const SizeRange> sizes() const { return sizes_; }          // by index number
+  absl::Span<const SizeRange> sizes() const { return sizes_; }  // by index number
   const TensorLayout& layout(int tensor) const { return layouts_[tensor]; }
   // Numbers of the kernel's buffers: parameters, then outputs. This is the order of its arguments.
   absl::Span<const int> parameters() const { return parameters_; }
@@ -96,10 +102,11 @@ class Workload {
   int64_t BufferElements(int tensor, absl::Span<const int64_t> sizes) const;
   int64_t BufferBytes(int tensor, absl::Span<const int64_t> sizes) const;
 
-  // Arithmetic operations of one call: each +, *, /, comparison and function counts 1 per point; a sum of K terms counts
-  // K additions, so a matmul is 2mnk.
+  // Arithmetic operations of one call: each +, *, /, comparison and function counts 1 per point; a
+  // sum of K terms counts K additions, so a matmul is 2mnk.
   double Operations(absl::Span<const int64_t> sizes) const;
-  // Bytes every correct kernel must move: each element of parameters that is read, and of outputs, once.
+  // Bytes every correct kernel must move: each element of parameters that is read, and of outputs,
+  // once.
   double CompulsoryBytes(absl::Span<const int64_t> sizes) const;
 
   bool operator==(const Workload& other) const { return canonical_text_ == other.canonical_text_; }
@@ -117,9 +124,11 @@ class Workload {
   std::string key_;
 };
 
-// Parses "t=8192 i=64" against the ranges of a workload, by the caller's index names (names.indices). Indices not
-// mentioned take the upper end of their range. This is the `--at` of a regime.
-absl::StatusOr<Sizes> ParseSizesAt(const Workload& workload, const Names& names, std::string_view text);
+// Parses "t=8192 i=64" against the ranges of a workload, by the caller's index names
+// (names.indices). Indices not mentioned take the upper end of their range. This is the `--at` of a
+// regime.
+absl::StatusOr<Sizes> ParseSizesAt(const Workload& workload, const Names& names,
+                                   std::string_view text);
 
 // Lower-case hexadecimal SHA-256.
 std::string Sha256Hex(std::string_view bytes);

@@ -1,18 +1,21 @@
 // Evolution guided by a cost model.
 //
-// First `initial` schedules are measured: the starts, then draws from every variant in equal shares; of a handful of draws the
-// surrogate takes the best for every other place, so that the first batch holds both promising and unbiased schedules. A variant whose
-// bound is far above another's has no share: measuring it once may cost more than the rest of the batch.
+// First `initial` schedules are measured: the starts, then draws from every variant in equal
+// shares; of a handful of draws the surrogate takes the best for every other place, so that the
+// first batch holds both promising and unbiased schedules. A variant whose bound is far above
+// another's has no share: measuring it once may cost more than the rest of the batch.
 //
 // From then on each batch is chosen from a pool made of
 //   all neighbours of the best measured schedules (one decision changed),
 //   walks of two and three changes from them,
 //   crosses of two of them, decision by decision,
 //   fresh uniform draws.
-// The surrogate ranks the pool; the batch takes from the top, at most a quarter of it from one parent, and a share
-// (`random_share`) uniformly at random from the whole space. The share is the way out when the model is wrong: it grows to one
-// half while `patience` results in a row bring no improvement. Without a surrogate offspring of better parents are likelier to be
-// taken, which is a plain genetic algorithm.
+// The surrogate ranks the pool; the batch takes from the top, at most a quarter of it from one
+// parent, and a share
+// (`random_share`) uniformly at random from the whole space. The share is the way out when the
+// model is wrong: it grows to one half while `patience` results in a row bring no improvement.
+// Without a surrogate offspring of better parents are likelier to be taken, which is a plain
+// genetic algorithm.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -72,7 +75,8 @@ class EvolutionarySearch : public Strategy {
     ++since_improvement_;
     if (!observation.ok) return;
     // 1% is the least difference that a verdict calls faster.
-    if (measured_.empty() || observation.cost < 0.99 * measured_.front().first) since_improvement_ = 0;
+    if (measured_.empty() || observation.cost < 0.99 * measured_.front().first)
+      since_improvement_ = 0;
     const std::pair<double, absl::uint128> entry(observation.cost, observation.index);
     measured_.insert(std::upper_bound(measured_.begin(), measured_.end(), entry), entry);
   }
@@ -81,14 +85,15 @@ class EvolutionarySearch : public Strategy {
   struct Offspring {
     absl::uint128 index;
     absl::uint128 parent;  // a fresh draw's own index
-    int rank;              // the parent's among the elite, 0 the best; a fresh draw's is that of the worst
+    int rank;  // the parent's among the elite, 0 the best; a fresh draw's is that of the worst
   };
 
   static int Parameter(const StrategyContext& context, const char* name) {
     return static_cast<int>(context.parameters.at(name));
   }
 
-  // The next schedule of the first phase: variants take turns; every other draw is the best of several by the surrogate.
+  // The next schedule of the first phase: variants take turns; every other draw is the best of
+  // several by the surrogate.
   std::optional<absl::uint128> InitialDraw() {
     if (parts_.empty()) ChooseParts();
     const std::vector<Space::Part>& parts = parts_;
@@ -98,7 +103,8 @@ class EvolutionarySearch : public Strategy {
       ++turn_;
       std::vector<absl::uint128> draws;
       for (int i = 0; i < (guided ? kGuidedDraws : 1); ++i) {
-        if (std::optional<absl::uint128> draw = proposals_.Sample(random_, part.begin, part.end)) draws.push_back(*draw);
+        if (std::optional<absl::uint128> draw = proposals_.Sample(random_, part.begin, part.end))
+          draws.push_back(*draw);
       }
       if (draws.empty()) continue;  // this variant is used up: the next one's turn
       if (!guided) return draws.front();
@@ -129,7 +135,8 @@ class EvolutionarySearch : public Strategy {
   }
 
   void Evolve(int count, std::vector<absl::uint128>* batch) {
-    const double share = since_improvement_ >= patience_ ? std::max(0.5, random_share_) : random_share_;
+    const double share =
+        since_improvement_ >= patience_ ? std::max(0.5, random_share_) : random_share_;
     const int wanted = count - static_cast<int>(batch->size());
     // Stochastic rounding, so that a share is kept with batches of one as well.
     int uniform = static_cast<int>(std::floor(share * wanted + Uniform01()));
@@ -144,12 +151,14 @@ class EvolutionarySearch : public Strategy {
     }
     std::vector<int> order(pool.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return scores[a] < scores[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return scores[a] < scores[b]; });
     const int most_per_parent = std::max(1, (wanted + 3) / 4);
     absl::flat_hash_map<absl::uint128, int> per_parent;
     for (int i : order) {
       if (static_cast<int>(batch->size()) + uniform >= count) break;
-      if (per_parent[pool[i].parent] >= most_per_parent || !proposals_.Take(pool[i].index)) continue;
+      if (per_parent[pool[i].parent] >= most_per_parent || !proposals_.Take(pool[i].index))
+        continue;
       ++per_parent[pool[i].parent];
       batch->push_back(pool[i].index);
     }
@@ -179,7 +188,8 @@ class EvolutionarySearch : public Strategy {
       absl::uint128 index = measured_[e].second;
       const int steps = 2 + static_cast<int>(Below(2));
       for (int step = 0; step < steps; ++step) {
-        const std::vector<absl::uint128> around = step == 0 ? neighbours[e] : space_.Neighbours(index);
+        const std::vector<absl::uint128> around =
+            step == 0 ? neighbours[e] : space_.Neighbours(index);
         if (around.empty()) break;
         index = around[Below(around.size())];
       }
@@ -188,12 +198,14 @@ class EvolutionarySearch : public Strategy {
     for (int i = 0; i < pool_size_ / 6 && elites > 1; ++i) {
       const int a = PickElite(elites);
       const int b = PickElite(elites);
-      if (const std::optional<absl::uint128> child = Cross(measured_[a].second, measured_[b].second)) {
+      if (const std::optional<absl::uint128> child =
+              Cross(measured_[a].second, measured_[b].second)) {
         add(*child, a);
       }
     }
     for (int i = 0; i < pool_size_ / 6; ++i) {
-      if (std::optional<absl::uint128> draw = proposals_.Sample(random_, 0, space_.Count())) add(*draw, elites);
+      if (std::optional<absl::uint128> draw = proposals_.Sample(random_, 0, space_.Count()))
+        add(*draw, elites);
     }
     return pool;
   }
@@ -210,8 +222,8 @@ class EvolutionarySearch : public Strategy {
     return elites - 1;
   }
 
-  // Each decision of `a`, or `b`'s value for it where it has one, with equal chance. Absent if the child is illegal or of two
-  // variants.
+  // Each decision of `a`, or `b`'s value for it where it has one, with equal chance. Absent if the
+  // child is illegal or of two variants.
   std::optional<absl::uint128> Cross(absl::uint128 a, absl::uint128 b) {
     Schedule child = space_.At(a);
     const Schedule other = space_.At(b);

@@ -35,18 +35,21 @@ std::vector<Ranked> Rank(absl::Span<const Entrant> entrants) {
 
 }  // namespace
 
-std::vector<std::string> ChooseQualifiers(std::vector<std::pair<double, std::string>> costs, const std::string& incumbent,
-                                          const FinalsRules& rules) {
+std::vector<std::string> ChooseQualifiers(std::vector<std::pair<double, std::string>> costs,
+                                          const std::string& incumbent, const FinalsRules& rules) {
   std::sort(costs.begin(), costs.end());
   std::vector<std::string> chosen;
   for (const auto& [cost, schedule] : costs) {
-    if (cost > costs.front().first * rules.within || static_cast<int>(chosen.size()) >= rules.most_qualifiers) break;
+    if (cost > costs.front().first * rules.within ||
+        static_cast<int>(chosen.size()) >= rules.most_qualifiers)
+      break;
     if (schedule != incumbent) chosen.push_back(schedule);
   }
   return chosen;
 }
 
-std::vector<std::string> ChooseFinalists(absl::Span<const Entrant> qualifying, const FinalsRules& rules) {
+std::vector<std::string> ChooseFinalists(absl::Span<const Entrant> qualifying,
+                                         const FinalsRules& rules) {
   std::vector<std::string> chosen;
   for (const Ranked& ranked : Rank(qualifying)) {
     if (static_cast<int>(chosen.size()) >= rules.finalists) break;
@@ -55,7 +58,8 @@ std::vector<std::string> ChooseFinalists(absl::Span<const Entrant> qualifying, c
   return chosen;
 }
 
-absl::StatusOr<FinalsDecision> Decide(absl::Span<const Entrant> deciding, const std::string& incumbent) {
+absl::StatusOr<FinalsDecision> Decide(absl::Span<const Entrant> deciding,
+                                      const std::string& incumbent) {
   const std::vector<Ranked> ranked = Rank(deciding);
   if (ranked.empty()) return absl::FailedPreconditionError("finals: no entrant has a sample");
   const Ranked* kept = nullptr;
@@ -77,7 +81,8 @@ absl::StatusOr<FinalsDecision> Decide(absl::Span<const Entrant> deciding, const 
   if (rival != nullptr) {
     decision.rival = rival->entrant->schedule;
     decision.rival_seconds = rival->seconds;
-    decision.comparison = ComparePaired(winner->entrant->round_seconds, rival->entrant->round_seconds);
+    decision.comparison =
+        ComparePaired(winner->entrant->round_seconds, rival->entrant->round_seconds);
   } else {
     // Alone in the field: a failed incumbent, or nothing else at all.
     decision.rival = incumbent;

@@ -77,8 +77,12 @@ class LogSink : public CommitSink {
     return fates;
   }
 
-  absl::Status RecordVerdict(const VerdictRow& verdict) override { return log_->InsertVerdict(verdict); }
-  absl::Status RecordEvaluation(const EvaluationRow& evaluation) override { return log_->InsertEvaluation(evaluation); }
+  absl::Status RecordVerdict(const VerdictRow& verdict) override {
+    return log_->InsertVerdict(verdict);
+  }
+  absl::Status RecordEvaluation(const EvaluationRow& evaluation) override {
+    return log_->InsertEvaluation(evaluation);
+  }
 
   absl::Status EndRun(const std::string& run_id, const std::string& state) override {
     return log_->SetRunState(IdFromBytes(run_id), state, absl::GetCurrentTimeNanos());
@@ -97,29 +101,35 @@ class LogSink : public CommitSink {
       const absl::StatusOr<RunRow> row = log_->FindRun(IdFromBytes(run_id));
       if (!row.ok()) return row.status();
       if (row->workloads.size() != 1) {
-        return absl::InvalidArgumentError(absl::StrCat("run ", row->id.ToHex(), " has ", row->workloads.size(),
-                                                       " workloads; a run that is measured has one"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("run ", row->id.ToHex(), " has ", row->workloads.size(),
+                         " workloads; a run that is measured has one"));
       }
-      found = runs_.emplace(run_id, RunFacts{row->workloads[0].workload_key, row->target_key, row->regime}).first;
+      found = runs_
+                  .emplace(run_id,
+                           RunFacts{row->workloads[0].workload_key, row->target_key, row->regime})
+                  .first;
     }
     return &found->second;
   }
 
-  absl::Status StoreSession(const CommitBatch::Session& session, std::map<std::string, size_t>* anchors) {
+  absl::Status StoreSession(const CommitBatch::Session& session,
+                            std::map<std::string, size_t>* anchors) {
     const absl::StatusOr<const RunFacts*> run = FindRun(session.run_id);
     if (!run.ok()) return run.status();
     const Id id = IdFromBytes(session.report.session_id());
     const auto known = anchors->find(session.report.session_id());
     if (known == anchors->end()) {
-      const absl::Status inserted = log_->InsertSession({.id = id,
-                                                         .run = IdFromBytes(session.run_id),
-                                                         .environment = {.device_uuid = session.device.device_uuid,
-                                                                         .driver = session.device.driver,
-                                                                         .toolchain = session.device.toolchain_id,
-                                                                         .timer = session.device.timer,
-                                                                         .procedure = kScreeningProcedure},
-                                                         .enrolment_epoch = static_cast<int64_t>(session.device.generation),
-                                                         .started_unix_ns = absl::GetCurrentTimeNanos()});
+      const absl::Status inserted =
+          log_->InsertSession({.id = id,
+                               .run = IdFromBytes(session.run_id),
+                               .environment = {.device_uuid = session.device.device_uuid,
+                                               .driver = session.device.driver,
+                                               .toolchain = session.device.toolchain_id,
+                                               .timer = session.device.timer,
+                                               .procedure = kScreeningProcedure},
+                               .enrolment_epoch = static_cast<int64_t>(session.device.generation),
+                               .started_unix_ns = absl::GetCurrentTimeNanos()});
       if (!inserted.ok()) {
         // Stored before this coordinator started: then its anchor times are what the log has.
         const absl::StatusOr<SessionRow> stored = log_->FindSession(id);
@@ -155,31 +165,38 @@ class LogSink : public CommitSink {
     }
     if (result.anchor_seconds() > 0) row.anchor_seconds = result.anchor_seconds();
     if (!result.session_id().empty()) row.session = IdFromBytes(result.session_id());
-    if (result.facts().build_ns() > 0) row.build_ns = static_cast<int64_t>(result.facts().build_ns());
+    if (result.facts().build_ns() > 0)
+      row.build_ns = static_cast<int64_t>(result.facts().build_ns());
     row.ir_digest = result.facts().ir_digest();
     row.binary_digest = result.facts().binary_digest();
     row.resources_json = ResourcesJson(result.facts());
     if (!result.same_as().empty()) row.same_as = IdFromBytes(result.same_as());
     if (!result.samples_seconds().empty()) {
-      row.samples = Samples{.seconds = {result.samples_seconds().begin(), result.samples_seconds().end()}};
+      row.samples =
+          Samples{.seconds = {result.samples_seconds().begin(), result.samples_seconds().end()}};
     }
-    row.created_unix_ns = result.measured_unix_ns() > 0 ? static_cast<int64_t>(result.measured_unix_ns())
-                                                        : absl::ToUnixNanos(trial.received);
+    row.created_unix_ns = result.measured_unix_ns() > 0
+                              ? static_cast<int64_t>(result.measured_unix_ns())
+                              : absl::ToUnixNanos(trial.received);
     row.late_reason = trial.late_reason;
     return row;
   }
 
   static constexpr char kScreeningProcedure[] =
-      "screening: check in the warm-up pass, at most 40 ms of timing over rotated inputs, check of one set after it";
+      "screening: check in the warm-up pass, at most 40 ms of timing over rotated inputs, check of "
+      "one set after it";
 
   std::unique_ptr<Database> log_;
-  std::map<std::string, RunFacts> runs_;             // by run id
-  std::map<std::string, size_t> anchors_stored_;     // by session id: how many of its anchor times are in the log
+  std::map<std::string, RunFacts> runs_;  // by run id
+  std::map<std::string, size_t>
+      anchors_stored_;  // by session id: how many of its anchor times are in the log
 };
 
 }  // namespace
 
-std::unique_ptr<CommitSink> NewLogSink(std::unique_ptr<Database> log) { return std::make_unique<LogSink>(std::move(log)); }
+std::unique_ptr<CommitSink> NewLogSink(std::unique_ptr<Database> log) {
+  return std::make_unique<LogSink>(std::move(log));
+}
 
 Id IdFromBytes(const std::string& bytes) {
   Id id;

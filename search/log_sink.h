@@ -14,7 +14,8 @@ namespace tilewright {
 // `log` is a writer; from now on it belongs to the coordinator's thread.
 std::unique_ptr<CommitSink> NewLogSink(std::unique_ptr<Database> log);
 
-// A 16-byte string of the wire as an Id, and back. Precondition: 16 bytes (the coordinator checks what comes from outside).
+// A 16-byte string of the wire as an Id, and back. Precondition: 16 bytes (the coordinator checks
+// what comes from outside).
 Id IdFromBytes(const std::string& bytes);
 std::string BytesFromId(const Id& id);
 

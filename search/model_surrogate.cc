@@ -17,7 +17,8 @@ namespace {
 
 class ModelSurrogate : public LearningSurrogate {
  public:
-  ModelSurrogate(std::shared_ptr<const ScheduleSpace> space, const Sizes& at, std::string group, const ModelRow& row)
+  ModelSurrogate(std::shared_ptr<const ScheduleSpace> space, const Sizes& at, std::string group,
+                 const ModelRow& row)
       : space_(space),
         group_(std::move(group)),
         extractor_(space, at, DefaultRates(space->target(), space->workload()), &schema_),
@@ -26,11 +27,12 @@ class ModelSurrogate : public LearningSurrogate {
 
   // Rows of other runs, which every training begins with.
   absl::Status Learn(Database& log, int64_t through_row) {
-    absl::StatusOr<std::vector<TrainingRow>> rows =
-        ReadTrainingRows(log, space_->target().backend, through_row, kMaxTrainingRows / 2, &schema_);
+    absl::StatusOr<std::vector<TrainingRow>> rows = ReadTrainingRows(
+        log, space_->target().backend, through_row, kMaxTrainingRows / 2, &schema_);
     if (!rows.ok()) return rows.status();
     known_ = *std::move(rows);
-    // What cannot be learned from alone (one success, failures only) still counts in later trainings.
+    // What cannot be learned from alone (one success, failures only) still counts in later
+    // trainings.
     if (!known_.empty()) TrainOn(known_).IgnoreError();
     return absl::OkStatus();
   }
@@ -56,7 +58,8 @@ class ModelSurrogate : public LearningSurrogate {
     const absl::StatusOr<std::vector<double>> valid = validity_->Probability(rows);
     if (valid.ok()) {
       const double spread = Spread(*scores);
-      for (size_t i = 0; i < scores->size(); ++i) (*scores)[i] += kInvalidPenalty * spread * (1 - (*valid)[i]);
+      for (size_t i = 0; i < scores->size(); ++i)
+        (*scores)[i] += kInvalidPenalty * spread * (1 - (*valid)[i]);
     }
     return *std::move(scores);
   }
@@ -65,7 +68,8 @@ class ModelSurrogate : public LearningSurrogate {
     std::vector<double> seconds;
     for (absl::uint128 index : indices) {
       const FeatureRow& row = Features(index);
-      seconds.push_back(row.empty() ? std::numeric_limits<double>::infinity() : std::exp2(row[FeatureSchema::kBoundColumn]));
+      seconds.push_back(row.empty() ? std::numeric_limits<double>::infinity()
+                                    : std::exp2(row[FeatureSchema::kBoundColumn]));
     }
     return seconds;
   }
@@ -73,7 +77,8 @@ class ModelSurrogate : public LearningSurrogate {
   bool trained() const override { return model_->trained(); }
 
  private:
-  // A schedule that surely fails ranks as if it were this many standard deviations of the scores slower.
+  // A schedule that surely fails ranks as if it were this many standard deviations of the scores
+  // slower.
   static constexpr double kInvalidPenalty = 3;
 
   absl::Status TrainOn(absl::Span<const TrainingRow> rows) {
@@ -87,7 +92,8 @@ class ModelSurrogate : public LearningSurrogate {
   const FeatureRow& Features(absl::uint128 index) {
     const auto [found, fresh] = features_.try_emplace(index);
     if (fresh) {
-      // A schedule of the space has features; a plan that has none would be missing in every column.
+      // A schedule of the space has features; a plan that has none would be missing in every
+      // column.
       absl::StatusOr<FeatureRow> row = extractor_.Extract(space_->space().At(index));
       if (row.ok()) found->second = *std::move(row);
     }
@@ -123,15 +129,16 @@ class ModelSurrogate : public LearningSurrogate {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewModelSurrogate(std::shared_ptr<const ScheduleSpace> space,
-                                                                     const Sizes& at, const std::string& regime,
-                                                                     const ModelSurrogateOptions& options) {
+absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewModelSurrogate(
+    std::shared_ptr<const ScheduleSpace> space, const Sizes& at, const std::string& regime,
+    const ModelSurrogateOptions& options) {
   absl::StatusOr<const ModelRow*> row = FindModel(options.model);
   if (!row.ok()) return row.status();
   const std::string group = absl::StrCat(space->workload().key(), "/", regime, "/", options.run);
   auto surrogate = std::make_unique<ModelSurrogate>(std::move(space), at, group, **row);
   if (options.log != nullptr) {
-    if (absl::Status learned = surrogate->Learn(*options.log, options.through_row); !learned.ok()) return learned;
+    if (absl::Status learned = surrogate->Learn(*options.log, options.through_row); !learned.ok())
+      return learned;
   }
   return surrogate;
 }

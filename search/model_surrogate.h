@@ -15,19 +15,20 @@
 namespace tilewright {
 
 struct ModelSurrogateOptions {
-  std::string model = "xgboost";     // a row of costmodel/models.cc
-  // What the log knows of other shapes and devices; null: nothing. Read once, up to `through_row`, so that a resumed run learns
-  // from the same rows.
+  std::string model = "xgboost";  // a row of costmodel/models.cc
+  // What the log knows of other shapes and devices; null: nothing. Read once, up to `through_row`,
+  // so that a resumed run learns from the same rows.
   Database* log = nullptr;
   int64_t through_row = 0;
   // Part of the group name of this run's results.
   std::string run;
 };
 
-// Borrows the space, which must outlive it. A model that fails to train leaves the scores as they were.
-absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewModelSurrogate(std::shared_ptr<const ScheduleSpace> space,
-                                                                     const Sizes& at, const std::string& regime,
-                                                                     const ModelSurrogateOptions& options);
+// Borrows the space, which must outlive it. A model that fails to train leaves the scores as they
+// were.
+absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewModelSurrogate(
+    std::shared_ptr<const ScheduleSpace> space, const Sizes& at, const std::string& regime,
+    const ModelSurrogateOptions& options);
 
 }  // namespace tilewright
 

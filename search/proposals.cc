@@ -12,7 +12,8 @@ std::optional<absl::uint128> Proposals::Sample(std::mt19937_64& random, absl::ui
     const absl::uint128 index = begin + UniformIndex(random, size);
     if (!Contains(index)) return index;
   }
-  // 64 misses: more than nine tenths are surely taken, so the range is at most about taken_.size() long.
+  // 64 misses: more than nine tenths are surely taken, so the range is at most about taken_.size()
+  // long.
   const absl::uint128 first = UniformIndex(random, size);
   for (absl::uint128 step = 0; step < size; ++step) {
     const absl::uint128 index = begin + (first + step) % size;

@@ -1,4 +1,5 @@
-// What strategies share: the set of schedules proposed so far, and uniform sampling that avoids them.
+// What strategies share: the set of schedules proposed so far, and uniform sampling that avoids
+// them.
 #ifndef TILEWRIGHT_SEARCH_PROPOSALS_H_
 #define TILEWRIGHT_SEARCH_PROPOSALS_H_
 
@@ -20,9 +21,10 @@ class Proposals {
   bool Take(absl::uint128 index) { return taken_.insert(index).second; }
   size_t size() const { return taken_.size(); }
   bool exhausted() const { return absl::uint128(taken_.size()) >= space_->Count(); }
-  // A uniform draw from what is left of [begin, end), without taking it. Absent if nothing is left. Rejection first; when the
-  // range is nearly used up, a scan from a random place.
-  std::optional<absl::uint128> Sample(std::mt19937_64& random, absl::uint128 begin, absl::uint128 end) const;
+  // A uniform draw from what is left of [begin, end), without taking it. Absent if nothing is left.
+  // Rejection first; when the range is nearly used up, a scan from a random place.
+  std::optional<absl::uint128> Sample(std::mt19937_64& random, absl::uint128 begin,
+                                      absl::uint128 end) const;
 
  private:
   const Space* space_;

@@ -7,16 +7,16 @@
 namespace tilewright {
 namespace {
 
-// The model is trained again when this many results have come since: a batch at the start, later a tenth of what is known, so that
-// training stays a small share of a long run.
+// The model is trained again when this many results have come since: a batch at the start, later a
+// tenth of what is known, so that training stays a small share of a long run.
 int64_t LeastNewResults(int64_t trained_on) { return trained_on < 80 ? 1 : trained_on / 10; }
 // Fewer results than this teach nothing; the bound ranks.
 constexpr int64_t kLeastResults = 8;
 
 class SearchStateImpl : public SearchState {
  public:
-  SearchStateImpl(const Space* space, const StrategyChoice& strategy, uint64_t seed, std::vector<absl::uint128> starts,
-                  LearningSurrogate* surrogate)
+  SearchStateImpl(const Space* space, const StrategyChoice& strategy, uint64_t seed,
+                  std::vector<absl::uint128> starts, LearningSurrogate* surrogate)
       : surrogate_(surrogate),
         strategy_(strategy.row->make({.space = space,
                                       .seed = seed,
@@ -33,11 +33,13 @@ class SearchStateImpl : public SearchState {
   }
 
   absl::Status Replay(const Batch& logged) override {
-    const Batch again = ProposeAt(logged.results_seen, logged.trained_on, static_cast<int>(logged.indices.size()));
+    const Batch again =
+        ProposeAt(logged.results_seen, logged.trained_on, static_cast<int>(logged.indices.size()));
     if (again.indices != logged.indices) {
       return absl::FailedPreconditionError(
           absl::StrCat("the batch proposed after ", logged.results_seen,
-                       " results is not the one in the log: this program searches differently from the one that began the "
+                       " results is not the one in the log: this program searches differently from "
+                       "the one that began the "
                        "run; start a new run, which begins from what this one measured"));
     }
     return absl::OkStatus();
@@ -50,7 +52,8 @@ class SearchStateImpl : public SearchState {
   Batch ProposeAt(int64_t n, int64_t t, int count) {
     for (; observed_ < n; ++observed_) {
       const Result& result = results_[observed_];
-      strategy_->Observe({.index = result.index, .ok = result.cost.has_value(), .cost = result.cost.value_or(0)});
+      strategy_->Observe(
+          {.index = result.index, .ok = result.cost.has_value(), .cost = result.cost.value_or(0)});
     }
     if (t != trained_on_ && surrogate_ != nullptr) {
       training_status_ = surrogate_->Train(absl::MakeConstSpan(results_).subspan(0, t));
@@ -69,8 +72,9 @@ class SearchStateImpl : public SearchState {
 
 }  // namespace
 
-std::unique_ptr<SearchState> SearchState::Make(const Space* space, const StrategyChoice& strategy, uint64_t seed,
-                                               std::vector<absl::uint128> starts, LearningSurrogate* surrogate) {
+std::unique_ptr<SearchState> SearchState::Make(const Space* space, const StrategyChoice& strategy,
+                                               uint64_t seed, std::vector<absl::uint128> starts,
+                                               LearningSurrogate* surrogate) {
   return std::make_unique<SearchStateImpl>(space, strategy, seed, std::move(starts), surrogate);
 }
 

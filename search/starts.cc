@@ -11,12 +11,14 @@ namespace {
 constexpr int kMostBorrowed = 6;
 
 void AddOnce(const Schedule& schedule, std::vector<Schedule>* schedules) {
-  if (std::find(schedules->begin(), schedules->end(), schedule) == schedules->end()) schedules->push_back(schedule);
+  if (std::find(schedules->begin(), schedules->end(), schedule) == schedules->end())
+    schedules->push_back(schedule);
 }
 
 // The incumbent's schedule, if the log has one that is legal here.
 absl::StatusOr<std::optional<Schedule>> FindIncumbent(Database& log, const ScheduleSpace& space,
-                                                      const std::string& target_key, const std::string& regime,
+                                                      const std::string& target_key,
+                                                      const std::string& regime,
                                                       SearchStart* start) {
   const absl::StatusOr<BestAnswer> best = log.Best(space.workload().key(), target_key, regime);
   if (absl::IsNotFound(best.status())) return std::optional<Schedule>();
@@ -24,15 +26,18 @@ absl::StatusOr<std::optional<Schedule>> FindIncumbent(Database& log, const Sched
   for (const VerdictRow& verdict : best->verdicts) start->verdicts.push_back(verdict.id);
   if (!best->verdicts.empty()) {
     const VerdictRow& verdict = best->verdicts.front();
-    return LegalSchedule(space, verdict.winner_schedule, absl::StrCat("verdict ", verdict.id.ToHex()), &start->warnings);
+    return LegalSchedule(space, verdict.winner_schedule,
+                         absl::StrCat("verdict ", verdict.id.ToHex()), &start->warnings);
   }
   if (!best->trial) return std::optional<Schedule>();
-  return LegalSchedule(space, best->trial->schedule, absl::StrCat("trial ", best->trial->id.ToHex()), &start->warnings);
+  return LegalSchedule(space, best->trial->schedule,
+                       absl::StrCat("trial ", best->trial->id.ToHex()), &start->warnings);
 }
 
 }  // namespace
 
-std::optional<Schedule> LegalSchedule(const ScheduleSpace& space, const std::string& text, const std::string& record,
+std::optional<Schedule> LegalSchedule(const ScheduleSpace& space, const std::string& text,
+                                      const std::string& record,
                                       std::vector<std::string>* warnings) {
   absl::StatusOr<Schedule> schedule = ParseSchedule(text);
   absl::Status status = schedule.status();
@@ -44,12 +49,14 @@ std::optional<Schedule> LegalSchedule(const ScheduleSpace& space, const std::str
   return std::nullopt;
 }
 
-absl::StatusOr<SearchStart> FindSearchStart(Database* log, const ScheduleSpace& space, const std::string& target_key,
+absl::StatusOr<SearchStart> FindSearchStart(Database* log, const ScheduleSpace& space,
+                                            const std::string& target_key,
                                             const std::string& regime) {
   SearchStart start;
   std::optional<Schedule> incumbent;
   if (log != nullptr) {
-    absl::StatusOr<std::optional<Schedule>> found = FindIncumbent(*log, space, target_key, regime, &start);
+    absl::StatusOr<std::optional<Schedule>> found =
+        FindIncumbent(*log, space, target_key, regime, &start);
     if (!found.ok()) return found.status();
     incumbent = *std::move(found);
   }

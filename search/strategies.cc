@@ -35,7 +35,8 @@ absl::StatusOr<StrategyChoice> ParseStrategy(std::string_view strategy_text) {
     name = text.substr(0, brace);
     arguments = text.substr(brace + 1);
     if (!absl::ConsumeSuffix(&arguments, "}")) {
-      return absl::InvalidArgumentError(absl::StrCat("strategy `", text, "`: `}` is missing at the end"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("strategy `", text, "`: `}` is missing at the end"));
     }
   }
   StrategyChoice choice{nullptr, {}};
@@ -51,15 +52,18 @@ absl::StatusOr<StrategyChoice> ParseStrategy(std::string_view strategy_text) {
   for (const StrategyParameter& parameter : choice.row->parameters) {
     choice.parameters[parameter.name] = parameter.default_value;
   }
-  for (absl::string_view word : absl::StrSplit(arguments, absl::ByAnyChar(" ,"), absl::SkipEmpty())) {
-    const std::pair<absl::string_view, absl::string_view> pair = absl::StrSplit(word, absl::MaxSplits('=', 1));
+  for (absl::string_view word :
+       absl::StrSplit(arguments, absl::ByAnyChar(" ,"), absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> pair =
+        absl::StrSplit(word, absl::MaxSplits('=', 1));
     auto found = choice.parameters.find(std::string(pair.first));
     double value = 0;
     if (found == choice.parameters.end() || !absl::SimpleAtod(pair.second, &value) || value < 0) {
       std::vector<std::string> accepted;
       for (const StrategyParameter& p : choice.row->parameters) accepted.push_back(p.name);
       return absl::InvalidArgumentError(
-          absl::StrCat("strategy ", name, ": `", word, "` is not one of its parameters with a number >= 0; it has ",
+          absl::StrCat("strategy ", name, ": `", word,
+                       "` is not one of its parameters with a number >= 0; it has ",
                        accepted.empty() ? "none" : absl::StrJoin(accepted, ", ")));
     }
     found->second = value;

@@ -10,7 +10,8 @@ namespace tilewright {
 
 // Uniform over the space, after the starts.
 std::unique_ptr<Strategy> NewRandomSearch(const StrategyContext& context);
-// Mutates and crosses the best measured schedules and lets the surrogate choose among the offspring.
+// Mutates and crosses the best measured schedules and lets the surrogate choose among the
+// offspring.
 std::unique_ptr<Strategy> NewEvolutionarySearch(const StrategyContext& context);
 
 }  // namespace tilewright

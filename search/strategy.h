@@ -1,11 +1,13 @@
 // A Strategy decides which schedules of a space to measure next.
 //
-//   std::unique_ptr<Strategy> s = row.make({.space = &space, .seed = 7, .starts = {…}, .surrogate = &surrogate});
-//   while (budget) { for (index : s->Propose(16)) measure(index); for (result) s->Observe(result); }
+//   std::unique_ptr<Strategy> s = row.make({.space = &space, .seed = 7, .starts = {…}, .surrogate =
+//   &surrogate}); while (budget) { for (index : s->Propose(16)) measure(index); for (result)
+//   s->Observe(result); }
 //
-// A proposal is a pure function of the seed, the starts, the observations so far in order, and the surrogate's state at the call
-// (itself a function of the observations it was trained on). That is what makes a run replayable: the tuner logs how many results
-// stood behind each batch. Not thread-safe. Strategies see the Space interface only, so a space recorded in a file works too.
+// A proposal is a pure function of the seed, the starts, the observations so far in order, and the
+// surrogate's state at the call (itself a function of the observations it was trained on). That is
+// what makes a run replayable: the tuner logs how many results stood behind each batch. Not
+// thread-safe. Strategies see the Space interface only, so a space recorded in a file works too.
 #ifndef TILEWRIGHT_SEARCH_STRATEGY_H_
 #define TILEWRIGHT_SEARCH_STRATEGY_H_
 
@@ -35,10 +37,11 @@ struct Observation {
 class Surrogate {
  public:
   virtual ~Surrogate() = default;
-  // One score per schedule; lower is predicted better. Scores of one call compare with each other only. Before there is data the
-  // bound ranks. A schedule whose failure is predicted scores worse.
+  // One score per schedule; lower is predicted better. Scores of one call compare with each other
+  // only. Before there is data the bound ranks. A schedule whose failure is predicted scores worse.
   virtual std::vector<double> Score(absl::Span<const absl::uint128> indices) = 0;
-  // The bound of each schedule in seconds: what its plan's quantities would take at the device's rates. Infinite where unknown.
+  // The bound of each schedule in seconds: what its plan's quantities would take at the device's
+  // rates. Infinite where unknown.
   virtual std::vector<double> BoundSeconds(absl::Span<const absl::uint128> indices) = 0;
   // True once the scores come from measurements.
   virtual bool trained() const = 0;
@@ -49,15 +52,16 @@ class Strategy {
   virtual ~Strategy() = default;
   // Up to `count` schedules, none proposed before; fewer only if the space has no more.
   virtual std::vector<absl::uint128> Propose(int count) = 0;
-  // Results in commit order. Results of schedules it did not propose (the anchor's, a start's) are welcome.
+  // Results in commit order. Results of schedules it did not propose (the anchor's, a start's) are
+  // welcome.
   virtual void Observe(const Observation& observation) = 0;
 };
 
 struct StrategyContext {
   const Space* space = nullptr;
   uint64_t seed = 0;
-  std::vector<absl::uint128> starts;  // proposed first, in this order
-  Surrogate* surrogate = nullptr;     // null: none
+  std::vector<absl::uint128> starts;         // proposed first, in this order
+  Surrogate* surrogate = nullptr;            // null: none
   std::map<std::string, double> parameters;  // overrides of the row's defaults
 };
 

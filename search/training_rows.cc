@@ -24,9 +24,10 @@ class TrialReader {
     if (!schedule.ok()) return std::nullopt;
     absl::StatusOr<FeatureRow> features = extractor->Extract(*schedule);
     if (!features.ok()) return std::nullopt;
-    TrainingRow row{.features = *std::move(features),
-                    .group = absl::StrCat(trial.workload_key, "/", trial.regime, "/", trial.run.ToHex(), "/",
-                                          trial.session ? trial.session->ToHex() : "")};
+    TrainingRow row{
+        .features = *std::move(features),
+        .group = absl::StrCat(trial.workload_key, "/", trial.regime, "/", trial.run.ToHex(), "/",
+                              trial.session ? trial.session->ToHex() : "")};
     if (trial.failure) {
       const absl::StatusOr<FailureKind> kind = ParseFailureKind(trial.failure->kind);
       row.trains_classifier = kind.ok() && Info(*kind).trains_classifier;
@@ -40,19 +41,22 @@ class TrialReader {
  private:
   // Null: its workload, target or regime does not parse here, or is of another backend.
   FeatureExtractor* FindExtractor(const TrialRow& trial, const std::string& backend) {
-    const auto [found, fresh] =
-        extractors_.try_emplace(absl::StrCat(trial.workload_key, "/", trial.target_key, "/", trial.regime));
+    const auto [found, fresh] = extractors_.try_emplace(
+        absl::StrCat(trial.workload_key, "/", trial.target_key, "/", trial.regime));
     if (!fresh) return found->second.get();
     const absl::StatusOr<TargetRow> target_row = log_.FindTarget(trial.target_key);
     const absl::StatusOr<WorkloadRow> workload_row = log_.FindWorkload(trial.workload_key);
     if (!target_row.ok() || !workload_row.ok()) return nullptr;
     const absl::StatusOr<Target> target = ParseTarget(target_row->text);
-    const absl::StatusOr<Workload> workload = Workload::FromCanonicalText(workload_row->canonical_text);
+    const absl::StatusOr<Workload> workload =
+        Workload::FromCanonicalText(workload_row->canonical_text);
     if (!target.ok() || target->backend != backend || !workload.ok()) return nullptr;
     const absl::StatusOr<Regime> regime = ParseRegime(trial.regime, *workload);
-    absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space = ScheduleSpace::Make(*workload, *target, AllVariants());
+    absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space =
+        ScheduleSpace::Make(*workload, *target, AllVariants());
     if (!regime.ok() || !space.ok()) return nullptr;
-    found->second = std::make_unique<FeatureExtractor>(*space, regime->at, DefaultRates(*target, *workload), schema_);
+    found->second = std::make_unique<FeatureExtractor>(*space, regime->at,
+                                                       DefaultRates(*target, *workload), schema_);
     return found->second.get();
   }
 
@@ -63,22 +67,25 @@ class TrialReader {
 
 }  // namespace
 
-absl::StatusOr<std::vector<TrainingRow>> ReadTrainingRows(Database& log, const std::string& backend, int64_t through_row, int most,
+absl::StatusOr<std::vector<TrainingRow>> ReadTrainingRows(Database& log, const std::string& backend,
+                                                          int64_t through_row, int most,
                                                           FeatureSchema* schema) {
-  absl::StatusOr<std::vector<TrialRow>> trials =
-      log.QueryTrials({.through_row = through_row, .order = TrialFilter::Order::kNewest, .limit = most});
+  absl::StatusOr<std::vector<TrialRow>> trials = log.QueryTrials(
+      {.through_row = through_row, .order = TrialFilter::Order::kNewest, .limit = most});
   if (!trials.ok()) return trials.status();
   std::reverse(trials->begin(), trials->end());
   TrialReader reader(log, schema);
   std::vector<TrainingRow> rows;
   for (const TrialRow& trial : *trials) {
-    if (std::optional<TrainingRow> row = reader.Read(trial, backend)) rows.push_back(*std::move(row));
+    if (std::optional<TrainingRow> row = reader.Read(trial, backend))
+      rows.push_back(*std::move(row));
   }
   return rows;
 }
 
-absl::StatusOr<double> CalibratedBoundSeconds(std::shared_ptr<const ScheduleSpace> space, const Sizes& at,
-                                              absl::Span<const std::pair<double, Schedule>> measured, const Schedule& schedule) {
+absl::StatusOr<double> CalibratedBoundSeconds(
+    std::shared_ptr<const ScheduleSpace> space, const Sizes& at,
+    absl::Span<const std::pair<double, Schedule>> measured, const Schedule& schedule) {
   FeatureSchema schema;
   const DeviceRates start = DefaultRates(space->target(), space->workload());
   const FeatureExtractor extractor(space, at, start, &schema);
@@ -95,7 +102,8 @@ absl::StatusOr<double> CalibratedBoundSeconds(std::shared_ptr<const ScheduleSpac
   return ComputeBound(*quantities, *rates).seconds;
 }
 
-absl::StatusOr<std::string> ExplainScore(std::shared_ptr<const ScheduleSpace> space, const Sizes& at, const Schedule& schedule) {
+absl::StatusOr<std::string> ExplainScore(std::shared_ptr<const ScheduleSpace> space,
+                                         const Sizes& at, const Schedule& schedule) {
   FeatureSchema schema;
   const DeviceRates rates = DefaultRates(space->target(), space->workload());
   FeatureExtractor extractor(space, at, rates, &schema);
@@ -104,11 +112,16 @@ absl::StatusOr<std::string> ExplainScore(std::shared_ptr<const ScheduleSpace> sp
   const absl::StatusOr<BoundQuantities> quantities = extractor.Quantities(schedule);
   if (!quantities.ok()) return quantities.status();
   const Bound bound = ComputeBound(*quantities, rates);
-  std::string text = absl::StrCat("features\n", FeaturesText(schema, *row), "bound by level, rates ", rates.ToString(), "\n");
-  const std::pair<const char*, double> levels[] = {
-      {"arithmetic", bound.arithmetic_seconds}, {"L1", bound.l1_seconds},         {"L2", bound.l2_seconds},
-      {"L3", bound.l3_seconds},                 {"memory", bound.memory_seconds}, {"overhead", bound.overhead_seconds}};
-  for (const auto& [name, seconds] : levels) absl::StrAppendFormat(&text, "  %-12s %.3g s\n", name, seconds);
+  std::string text = absl::StrCat("features\n", FeaturesText(schema, *row),
+                                  "bound by level, rates ", rates.ToString(), "\n");
+  const std::pair<const char*, double> levels[] = {{"arithmetic", bound.arithmetic_seconds},
+                                                   {"L1", bound.l1_seconds},
+                                                   {"L2", bound.l2_seconds},
+                                                   {"L3", bound.l3_seconds},
+                                                   {"memory", bound.memory_seconds},
+                                                   {"overhead", bound.overhead_seconds}};
+  for (const auto& [name, seconds] : levels)
+    absl::StrAppendFormat(&text, "  %-12s %.3g s\n", name, seconds);
   absl::StrAppendFormat(&text, "score: %.3g s, decided by %s\n", bound.seconds, bound.level);
   return text;
 }

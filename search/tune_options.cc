@@ -43,7 +43,8 @@ std::string TuneOptions::ToJson() const {
 
 absl::StatusOr<TuneOptions> TuneOptions::FromJson(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return absl::InvalidArgumentError("the run's options are not a JSON object");
+  if (!json.is_object())
+    return absl::InvalidArgumentError("the run's options are not a JSON object");
   TuneOptions options;
   std::string wrong;
   const auto read = [&](const char* name, auto* field) {
@@ -76,7 +77,8 @@ absl::StatusOr<TuneOptions> TuneOptions::FromJson(const std::string& text) {
   read("build_timeout_ms", &build_ms);
   read("run_timeout_ms", &run_ms);
   if (!wrong.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("the run's options lack a usable `", wrong, "`"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the run's options lack a usable `", wrong, "`"));
   }
   options.build_timeout = absl::Milliseconds(build_ms);
   options.run_timeout = absl::Milliseconds(run_ms);

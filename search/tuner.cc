@@ -19,7 +19,8 @@
 namespace tilewright {
 namespace {
 
-// So many failures of one kind in a row without a success, the default's among them, mean that the workload itself is in trouble.
+// So many failures of one kind in a row without a success, the default's among them, mean that the
+// workload itself is in trouble.
 constexpr int kPauseAfter = 20;
 
 // What the learning side needs of a committed trial, from the wire or from the log.
@@ -75,7 +76,8 @@ class Tuner {
     status = Screen();
     if (status.ok() && options_.run_finals && !Stopped()) status = HoldFinals();
     const bool interrupted = Stopped();
-    const absl::StatusOr<TuneReport> report = status.ok() ? MakeReport(interrupted) : absl::StatusOr<TuneReport>(status);
+    const absl::StatusOr<TuneReport> report =
+        status.ok() ? MakeReport(interrupted) : absl::StatusOr<TuneReport>(status);
     const std::string state = !status.ok() ? "failed" : interrupted ? "interrupted" : "finished";
     const absl::Status ended = context_.client->EndRun(spec_.run_id(), paused_ ? "paused" : state);
     if (report.ok() && !ended.ok()) return ended;
@@ -85,7 +87,8 @@ class Tuner {
  private:
   bool Stopped() const { return context_.stop != nullptr && context_.stop->load(); }
 
-  // ---- beginning ---------------------------------------------------------------------------------------------
+  // ---- beginning
+  // ---------------------------------------------------------------------------------------------
 
   absl::Status MakeSpace() {
     absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space =
@@ -96,8 +99,8 @@ class Tuner {
     if (!effort.ok()) return effort.status();
     effort_ = *effort;
     trial_limit_ = options_.trials > 0 ? options_.trials : effort_->trials;
-    absl::StatusOr<SearchStart> start =
-        FindSearchStart(context_.log, *space_, TargetKey(context_.target), task_.regime.ToString(task_.workload));
+    absl::StatusOr<SearchStart> start = FindSearchStart(
+        context_.log, *space_, TargetKey(context_.target), task_.regime.ToString(task_.workload));
     if (!start.ok()) return start.status();
     start_ = *std::move(start);
     warnings_ = start_.warnings;
@@ -133,9 +136,9 @@ class Tuner {
     if (!state.ok()) return state.status();
     record_ = state->run;
     if (record_.toolchain != context_.toolchain) {
-      return absl::FailedPreconditionError(absl::StrCat("run ", id.ToHex(), " was made with `", record_.toolchain,
-                                                        "` and cannot go on with `", context_.toolchain,
-                                                        "`; start a new run, which begins from what this one measured"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "run ", id.ToHex(), " was made with `", record_.toolchain, "` and cannot go on with `",
+          context_.toolchain, "`; start a new run, which begins from what this one measured"));
     }
     absl::StatusOr<TuneOptions> stored = TuneOptions::FromJson(record_.options_json);
     if (!stored.ok()) return stored.status();
@@ -191,7 +194,8 @@ class Tuner {
       if (!surrogate.ok()) return surrogate.status();
       surrogate_ = *std::move(surrogate);
     }
-    search_ = SearchState::Make(&space_->space(), *strategy, record_.seed, std::move(starts), surrogate_.get());
+    search_ = SearchState::Make(&space_->space(), *strategy, record_.seed, std::move(starts),
+                                surrogate_.get());
     return absl::OkStatus();
   }
 
@@ -208,16 +212,19 @@ class Tuner {
     return context_.client->StartRun(spec_, context_.toolchain, record_);
   }
 
-  // ---- screening ---------------------------------------------------------------------------------------------
+  // ---- screening
+  // ---------------------------------------------------------------------------------------------
 
-  // A CPU device's cores are the tuner's as well, so the next batch is made when the last one is back.
+  // A CPU device's cores are the tuner's as well, so the next batch is made when the last one is
+  // back.
   int LowWater() const { return context_.target.backend == "host" ? 0 : options_.batch; }
 
   absl::Status Screen() {
     Report(TuneProgress::Phase::kStarting);
     screening_started_ = absl::Now();
     trials_before_ = trials_;
-    if (const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id()); stats.ok()) {
+    if (const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id());
+        stats.ok()) {
       busy_before_ = stats->busy;
       enrolled_before_ = stats->enrolled;
     }
@@ -239,17 +246,22 @@ class Tuner {
     const int count = static_cast<int>(std::min<int64_t>(options_.batch, left));
     if (count <= 0) return absl::OkStatus();
     const Batch batch = search_->Propose(count);
-    if (!search_->training_status().ok()) Warn(absl::StrCat("the model was not trained: ", search_->training_status().message()));
+    if (!search_->training_status().ok())
+      Warn(absl::StrCat("the model was not trained: ", search_->training_status().message()));
     exhausted_ = static_cast<int>(batch.indices.size()) < count;
     if (batch.indices.empty()) return absl::OkStatus();
-    Proposal proposal{.run_id = spec_.run_id(), .results_seen = batch.results_seen, .trained_on = batch.trained_on};
-    for (absl::uint128 index : batch.indices) proposal.schedules.push_back(space_->space().At(index).ToString());
+    Proposal proposal{.run_id = spec_.run_id(),
+                      .results_seen = batch.results_seen,
+                      .trained_on = batch.trained_on};
+    for (absl::uint128 index : batch.indices)
+      proposal.schedules.push_back(space_->space().At(index).ToString());
     in_flight_ += proposal.schedules.size();
     return context_.client->Propose(proposal);
   }
 
   absl::Status Receive(absl::Duration timeout) {
-    absl::StatusOr<std::vector<TuningEvent>> events = context_.client->NextResults(spec_.run_id(), timeout);
+    absl::StatusOr<std::vector<TuningEvent>> events =
+        context_.client->NextResults(spec_.run_id(), timeout);
     if (!events.ok()) return events.status();
     for (const TuningEvent& event : *events) {
       switch (event.kind) {
@@ -276,17 +288,20 @@ class Tuner {
 
   absl::Status HearOfSession(const TuningEvent& event) {
     device_ = event.device;
-    if (!event.session.refusal().empty()) return absl::FailedPreconditionError(event.session.refusal());
+    if (!event.session.refusal().empty())
+      return absl::FailedPreconditionError(event.session.refusal());
     for (const v1::Failure& failure : event.session.anchor_failures()) {
-      Warn(absl::StrCat("the anchor failed (", failure.kind(), ": ", failure.text(), "); times are relative to ",
-                        event.session.anchor_schedule()));
+      Warn(absl::StrCat("the anchor failed (", failure.kind(), ": ", failure.text(),
+                        "); times are relative to ", event.session.anchor_schedule()));
     }
     return absl::OkStatus();
   }
 
   absl::Status CommitResult(const TrialFacts& facts) {
     absl::StatusOr<absl::uint128> index = IndexOf(facts.schedule);
-    if (!index.ok()) return absl::InternalError(absl::StrCat("a worker returned ", facts.schedule, ": ", index.status().message()));
+    if (!index.ok())
+      return absl::InternalError(
+          absl::StrCat("a worker returned ", facts.schedule, ": ", index.status().message()));
     ++trials_;
     Result result{.index = *index, .session = facts.session};
     if (facts.seconds) {
@@ -296,7 +311,8 @@ class Tuner {
       if (result.cost) KeepBest(facts, *result.cost);
     } else {
       ++failures_[facts.failure_kind];
-      if (first_failure_.empty()) first_failure_ = absl::StrCat(facts.failure_kind, ": ", facts.failure_text);
+      if (first_failure_.empty())
+        first_failure_ = absl::StrCat(facts.failure_kind, ": ", facts.failure_text);
       const absl::StatusOr<FailureKind> kind = ParseFailureKind(facts.failure_kind);
       result.trains_classifier = kind.ok() && Info(*kind).trains_classifier;
       in_a_row_ = facts.failure_kind == last_failure_ ? in_a_row_ + 1 : 1;
@@ -307,7 +323,8 @@ class Tuner {
     if (costs_.empty() && in_a_row_ >= kPauseAfter && default_failed_) {
       paused_ = true;
       return absl::FailedPreconditionError(
-          absl::StrCat("paused: the first ", in_a_row_, " trials all failed, the default's among them: ", first_failure_));
+          absl::StrCat("paused: the first ", in_a_row_,
+                       " trials all failed, the default's among them: ", first_failure_));
     }
     return absl::OkStatus();
   }
@@ -318,18 +335,22 @@ class Tuner {
     if (best_ < 0 || cost < costs_[best_].first) best_ = static_cast<int>(costs_.size()) - 1;
   }
 
-  // ---- finals ------------------------------------------------------------------------------------------------
+  // ---- finals
+  // ------------------------------------------------------------------------------------------------
 
-  // What the finals will take at most, from the idles and about 60 ms of building, checking and timing per burst.
+  // What the finals will take at most, from the idles and about 60 ms of building, checking and
+  // timing per burst.
   absl::Duration FinalsTime() const {
     if (!options_.run_finals) return absl::ZeroDuration();
     const FinalsRules& rules = effort_->finals;
-    const int bursts = rules.most_qualifiers * rules.qualifying_rounds + (rules.finalists + 2) * rules.deciding_rounds;
+    const int bursts = rules.most_qualifiers * rules.qualifying_rounds +
+                       (rules.finalists + 2) * rules.deciding_rounds;
     const absl::Duration time = bursts * absl::Milliseconds(rules.idle_ms + 60);
     return std::min(time, 0.4 * options_.time_limit);
   }
 
-  absl::StatusOr<std::vector<Entrant>> HoldRounds(const std::vector<std::string>& schedules, int rounds, uint64_t order_seed,
+  absl::StatusOr<std::vector<Entrant>> HoldRounds(const std::vector<std::string>& schedules,
+                                                  int rounds, uint64_t order_seed,
                                                   v1::FinalsResult* raw) {
     v1::Finals finals;
     for (const std::string& schedule : schedules) finals.add_schedules(schedule);
@@ -341,17 +362,20 @@ class Tuner {
     while (!finals_.contains(*id)) {
       if (Stopped()) return absl::CancelledError("stopped");
       if (absl::Status status = Receive(absl::Milliseconds(200)); !status.ok()) return status;
-      Report(rounds == effort_->finals.qualifying_rounds ? TuneProgress::Phase::kQualifying : TuneProgress::Phase::kDeciding);
+      Report(rounds == effort_->finals.qualifying_rounds ? TuneProgress::Phase::kQualifying
+                                                         : TuneProgress::Phase::kDeciding);
     }
     *raw = finals_[*id];
     if (raw->has_failure()) {
-      return absl::UnavailableError(absl::StrCat("finals failed: ", raw->failure().kind(), ": ", raw->failure().text()));
+      return absl::UnavailableError(
+          absl::StrCat("finals failed: ", raw->failure().kind(), ": ", raw->failure().text()));
     }
     std::vector<Entrant> entrants;
     for (const v1::FinalsResult::Entrant& entrant : raw->entrants()) {
       Entrant e{.schedule = entrant.schedule()};
       if (entrant.has_failure()) {
-        Warn(absl::StrCat(entrant.schedule(), " failed in the finals: ", entrant.failure().kind(), ": ", entrant.failure().text()));
+        Warn(absl::StrCat(entrant.schedule(), " failed in the finals: ", entrant.failure().kind(),
+                          ": ", entrant.failure().text()));
       } else {
         e.round_seconds.assign(entrant.round_seconds().begin(), entrant.round_seconds().end());
       }
@@ -377,7 +401,8 @@ class Tuner {
     for (const std::string& schedule : {anchor, default_schedule}) {
       if (std::find(field.begin(), field.end(), schedule) == field.end()) field.push_back(schedule);
     }
-    absl::StatusOr<std::vector<Entrant>> deciding = HoldRounds(field, effort_->finals.deciding_rounds, record_.seed + 1, &raw);
+    absl::StatusOr<std::vector<Entrant>> deciding =
+        HoldRounds(field, effort_->finals.deciding_rounds, record_.seed + 1, &raw);
     if (absl::IsCancelled(deciding.status())) return absl::OkStatus();
     if (!deciding.ok()) return deciding.status();
     absl::StatusOr<FinalsDecision> decision = Decide(*deciding, anchor);
@@ -386,7 +411,8 @@ class Tuner {
     return RecordVerdict(*decision, raw);
   }
 
-  static std::optional<double> MedianSeconds(const std::vector<Entrant>& entrants, const std::string& schedule) {
+  static std::optional<double> MedianSeconds(const std::vector<Entrant>& entrants,
+                                             const std::string& schedule) {
     for (const Entrant& entrant : entrants) {
       if (entrant.schedule != schedule) continue;
       std::vector<double> kept;
@@ -404,32 +430,35 @@ class Tuner {
     for (int tensor : task_.workload.parameters()) {
       operand_bytes = std::min(operand_bytes, Info(task_.workload.layout(tensor).type).bytes);
     }
-    return LimitSeconds(context_.target, task_.workload.Operations(at), task_.workload.CompulsoryBytes(at), operand_bytes,
+    return LimitSeconds(context_.target, task_.workload.Operations(at),
+                        task_.workload.CompulsoryBytes(at), operand_bytes,
                         task_.regime.cache == Regime::Cache::kCold);
   }
 
   absl::Status RecordVerdict(const FinalsDecision& decision, const v1::FinalsResult& raw) {
-    VerdictRow verdict{.id = Id::Random(),
-                       .workload_key = task_.workload.key(),
-                       .target_key = record_.target_key,
-                       .regime = record_.regime,
-                       .winner_schedule = decision.winner,
-                       .rival_schedule = decision.rival,
-                       .outcome = std::string(ToString(decision.comparison.outcome)),
-                       .ratio = decision.comparison.ratio,
-                       .winner_seconds = decision.winner_seconds,
-                       .rival_seconds = decision.rival_seconds,
-                       .default_seconds = MedianSeconds(deciding_, space_->DefaultSchedule().ToString()),
-                       .limit_seconds = Limit(),
-                       .environment = {.device_uuid = device_.device_uuid,
-                                       .driver = device_.driver,
-                                       .toolchain = context_.toolchain,
-                                       .timer = device_.timer,
-                                       .procedure = absl::StrCat("finals: ", effort_->finals.deciding_rounds,
-                                                                 " paired rounds in random order, ", effort_->finals.idle_ms,
-                                                                 " ms idle before each burst")},
-                       .created_unix_ns = absl::GetCurrentTimeNanos(),
-                       .replaces = start_.verdicts};
+    VerdictRow verdict{
+        .id = Id::Random(),
+        .workload_key = task_.workload.key(),
+        .target_key = record_.target_key,
+        .regime = record_.regime,
+        .winner_schedule = decision.winner,
+        .rival_schedule = decision.rival,
+        .outcome = std::string(ToString(decision.comparison.outcome)),
+        .ratio = decision.comparison.ratio,
+        .winner_seconds = decision.winner_seconds,
+        .rival_seconds = decision.rival_seconds,
+        .default_seconds = MedianSeconds(deciding_, space_->DefaultSchedule().ToString()),
+        .limit_seconds = Limit(),
+        .environment = {.device_uuid = device_.device_uuid,
+                        .driver = device_.driver,
+                        .toolchain = context_.toolchain,
+                        .timer = device_.timer,
+                        .procedure =
+                            absl::StrCat("finals: ", effort_->finals.deciding_rounds,
+                                         " paired rounds in random order, ",
+                                         effort_->finals.idle_ms, " ms idle before each burst")},
+        .created_unix_ns = absl::GetCurrentTimeNanos(),
+        .replaces = start_.verdicts};
     verdict.ratio_low = verdict.ratio_high = verdict.ratio;
     if (decision.comparison.interval) {
       verdict.ratio_low = decision.comparison.interval->low;
@@ -443,8 +472,9 @@ class Tuner {
     for (int round = 0; round < effort_->finals.deciding_rounds; ++round) {
       for (const Entrant& entrant : deciding_) {
         if (entrant.round_seconds.empty()) continue;
-        rounds.seconds.push_back(round < entrant.round_seconds.size() ? entrant.round_seconds[round]
-                                                                      : std::numeric_limits<double>::quiet_NaN());
+        rounds.seconds.push_back(round < entrant.round_seconds.size()
+                                     ? entrant.round_seconds[round]
+                                     : std::numeric_limits<double>::quiet_NaN());
       }
     }
     verdict.rounds = std::move(rounds);
@@ -454,20 +484,24 @@ class Tuner {
       verdict.winner_binary_digest = entrant.facts().binary_digest();
       verdict.check_json = entrant.check();
     }
-    if (absl::Status recorded = context_.client->RecordVerdict(verdict); !recorded.ok()) return recorded;
+    if (absl::Status recorded = context_.client->RecordVerdict(verdict); !recorded.ok())
+      return recorded;
     verdict_ = std::move(verdict);
     return absl::OkStatus();
   }
 
-  // ---- reporting ---------------------------------------------------------------------------------------------
+  // ---- reporting
+  // ---------------------------------------------------------------------------------------------
 
   void Warn(std::string warning) {
-    if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) warnings_.push_back(std::move(warning));
+    if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end())
+      warnings_.push_back(std::move(warning));
   }
 
   void Report(TuneProgress::Phase phase) {
     if (!context_.progress) return;
-    TuneProgress progress{.phase = phase, .trials = trials_, .trial_limit = trial_limit_, .failures = failures_};
+    TuneProgress progress{
+        .phase = phase, .trials = trials_, .trial_limit = trial_limit_, .failures = failures_};
     progress.elapsed = absl::Now() - started_;
     if (best_ >= 0) {
       progress.best_schedule = costs_[best_].second;
@@ -476,8 +510,10 @@ class Tuner {
     const double screening = absl::ToDoubleSeconds(absl::Now() - screening_started_);
     if (phase == TuneProgress::Phase::kScreening && screening > 0 && trials_ > trials_before_) {
       progress.trials_per_second = (trials_ - trials_before_) / screening;
-      const absl::Duration rest = absl::Seconds((trial_limit_ - trials_) / progress.trials_per_second) + FinalsTime();
-      progress.left = std::min(rest, std::max(absl::ZeroDuration(), started_ + options_.time_limit - absl::Now()));
+      const absl::Duration rest =
+          absl::Seconds((trial_limit_ - trials_) / progress.trials_per_second) + FinalsTime();
+      progress.left = std::min(
+          rest, std::max(absl::ZeroDuration(), started_ + options_.time_limit - absl::Now()));
     }
     context_.progress(progress);
   }
@@ -499,9 +535,11 @@ class Tuner {
       if (schedule.ok()) measured.emplace_back(screened_[text].seconds, *std::move(schedule));
     }
     if (best_ < 0) return std::nullopt;
-    const absl::StatusOr<Schedule> best = ParseSchedule(verdict_ ? verdict_->winner_schedule : costs_[best_].second);
+    const absl::StatusOr<Schedule> best =
+        ParseSchedule(verdict_ ? verdict_->winner_schedule : costs_[best_].second);
     const absl::StatusOr<double> bound =
-        best.ok() ? CalibratedBoundSeconds(space_, task_.regime.at, measured, *best) : absl::StatusOr<double>(best.status());
+        best.ok() ? CalibratedBoundSeconds(space_, task_.regime.at, measured, *best)
+                  : absl::StatusOr<double>(best.status());
     if (bound.ok()) return *bound;
     Warn(absl::StrCat("the bound is not known: ", bound.status().message()));
     return std::nullopt;
@@ -533,7 +571,8 @@ class Tuner {
     report.trials_per_second = screening > 0 ? (trials_ - trials_before_) / screening : 0;
     const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id());
     if (stats.ok() && stats->enrolled > absl::ZeroDuration()) {
-      report.utilisation = absl::FDivDuration(stats->busy - busy_before_, stats->enrolled - enrolled_before_);
+      report.utilisation =
+          absl::FDivDuration(stats->busy - busy_before_, stats->enrolled - enrolled_before_);
     }
     report.warnings = warnings_;
     return report;
@@ -596,21 +635,25 @@ absl::Status RegisterTask(Database& log, const TuneTask& task, const Target& tar
                                             .types = task.types,
                                             .names_json = names.dump()});
   if (!status.ok()) return status;
-  return log.InsertTarget({.key = TargetKey(target), .kind = target.kind, .text = target.ToString()});
+  return log.InsertTarget(
+      {.key = TargetKey(target), .kind = target.kind, .text = target.ToString()});
 }
 
-absl::StatusOr<TuneReport> TuneWorkload(const TunerContext& context, const TuneTask& task, const TuneOptions& options,
+absl::StatusOr<TuneReport> TuneWorkload(const TunerContext& context, const TuneTask& task,
+                                        const TuneOptions& options,
                                         const std::optional<Id>& resume) {
   return Tuner(context, task, options).Run(resume);
 }
 
-absl::StatusOr<std::optional<Id>> FindUnfinishedRun(Database& log, const TuneTask& task, const Target& target) {
+absl::StatusOr<std::optional<Id>> FindUnfinishedRun(Database& log, const TuneTask& task,
+                                                    const Target& target) {
   for (const char* state : {"running", "interrupted", "paused"}) {
     absl::StatusOr<std::vector<RunRow>> runs = log.ListRuns({.state = state, .limit = 10000});
     if (!runs.ok()) return runs.status();
     for (const RunRow& run : *runs) {
       if (run.workloads.size() == 1 && run.workloads[0].workload_key == task.workload.key() &&
-          run.target_key == TargetKey(target) && run.regime == task.regime.ToString(task.workload)) {
+          run.target_key == TargetKey(target) &&
+          run.regime == task.regime.ToString(task.workload)) {
         return std::optional<Id>(run.id);
       }
     }

@@ -1,4 +1,5 @@
-// The tuner: searches one workload's schedules on one target in one regime, decides by finals, and records the verdict.
+// The tuner: searches one workload's schedules on one target in one regime, decides by finals, and
+// records the verdict.
 //
 //   starts, anchor ◄─ log          batches ─► TuningClient ─► workers
 //        │                            ▲            │
@@ -6,10 +7,12 @@
 //                                     │
 //                              finals ─► verdict ─► report
 //
-// The loop is asynchronous: where the device is a GPU the queue always holds a batch beyond the one at work, so that neither
-// training nor proposing makes it wait. A CPU device owns its cores, so there the tuner takes its turn between two batches.
+// The loop is asynchronous: where the device is a GPU the queue always holds a batch beyond the one
+// at work, so that neither training nor proposing makes it wait. A CPU device owns its cores, so
+// there the tuner takes its turn between two batches.
 //
-// A run is resumable: everything it decided is in the log (run, proposals, trials). Not thread-safe.
+// A run is resumable: everything it decided is in the log (run, proposals, trials). Not
+// thread-safe.
 #ifndef TILEWRIGHT_SEARCH_TUNER_H_
 #define TILEWRIGHT_SEARCH_TUNER_H_
 
@@ -40,7 +43,7 @@ namespace tilewright {
 struct Effort {
   std::string name;
   std::string help;
-  int64_t trials;      // screening trials per workload, unless --trials says otherwise
+  int64_t trials;  // screening trials per workload, unless --trials says otherwise
   FinalsRules finals;
 };
 absl::Span<const Effort> AllEfforts();
@@ -48,7 +51,7 @@ absl::StatusOr<const Effort*> FindEffort(const std::string& name);
 
 // One workload as the user named and wrote it.
 struct TuneTask {
-  std::string name;    // "" if the user gave none
+  std::string name;  // "" if the user gave none
   double weight = 1;
   // As typed: what ExpandOperator and Workload::Make were given.
   std::string source;
@@ -63,12 +66,13 @@ struct TuneOptions {
   std::string strategy = "evolutionary";  // as ParseStrategy reads it
   std::string model = "xgboost";          // a row of costmodel/models.cc, or "none"
   std::string effort = "standard";
-  int64_t trials = 0;                     // 0: what the effort says
+  int64_t trials = 0;                                    // 0: what the effort says
   absl::Duration time_limit = absl::InfiniteDuration();  // finals included
   uint64_t seed = 1;
   int batch = 16;
-  bool use_starts = true;    // false: neither default, incumbent nor the log's best are proposed first
-  bool use_log = true;       // false: the model learns from this run alone
+  bool use_starts =
+      true;             // false: neither default, incumbent nor the log's best are proposed first
+  bool use_log = true;  // false: the model learns from this run alone
   bool run_finals = true;
   absl::Duration build_timeout = absl::Seconds(30);
   absl::Duration run_timeout = absl::Seconds(10);
@@ -89,58 +93,63 @@ struct TuneProgress {
   double trials_per_second = 0;
   std::map<std::string, int64_t> failures;  // by kind
   absl::Duration elapsed;
-  std::optional<absl::Duration> left;       // absent: cannot be told yet
+  std::optional<absl::Duration> left;  // absent: cannot be told yet
 };
 
 // A line of the final table.
 struct ReportRow {
-  std::string label;                 // "default", "incumbent", "best", "bound", "limit"
-  std::string schedule;              // "" for bound and limit
-  std::optional<double> seconds;     // absent: it failed or was not measured
-  bool from_finals = false;          // else screened: not for comparing
+  std::string label;              // "default", "incumbent", "best", "bound", "limit"
+  std::string schedule;           // "" for bound and limit
+  std::optional<double> seconds;  // absent: it failed or was not measured
+  bool from_finals = false;       // else screened: not for comparing
 };
 
 struct TuneReport {
   Id run;
   std::string workload_key;
   std::string name;
-  uint64_t operations = 0;           // of one call, for rates
-  uint64_t bytes = 0;                // compulsory
+  uint64_t operations = 0;  // of one call, for rates
+  uint64_t bytes = 0;       // compulsory
   std::vector<ReportRow> rows;
-  std::optional<VerdictRow> verdict; // absent: interrupted or without finals
+  std::optional<VerdictRow> verdict;  // absent: interrupted or without finals
   bool interrupted = false;
-  bool exhausted = false;            // nothing was left to propose
+  bool exhausted = false;  // nothing was left to propose
   int64_t trials = 0;
   std::map<std::string, int64_t> failures;
-  std::string first_failure;         // kind and text of the first
+  std::string first_failure;  // kind and text of the first
   absl::Duration elapsed;
-  double utilisation = 0;            // share of the wall time with a builder or runner at work
-  double trials_per_second = 0;      // while screening
-  std::vector<std::string> warnings; // e.g. the model could not be trained
+  double utilisation = 0;             // share of the wall time with a builder or runner at work
+  double trials_per_second = 0;       // while screening
+  std::vector<std::string> warnings;  // e.g. the model could not be trained
 };
 
 struct TunerContext {
   TuningClient* client = nullptr;
-  Database* log = nullptr;                   // a reader
+  Database* log = nullptr;  // a reader
   Target target;
   std::string toolchain;
   absl::Span<const Variant> variants;
-  std::string job;                           // id of the job, "" for a lone run
-  const std::atomic<bool>* stop = nullptr;   // true: end with the best so far
+  std::string job;                                    // id of the job, "" for a lone run
+  const std::atomic<bool>* stop = nullptr;            // true: end with the best so far
   std::function<void(const TuneProgress&)> progress;  // may be null; called often
 };
 
-// Stores workload and target before a run names them. The log's writer must be in the caller's hands (before a sink owns it).
+// Stores workload and target before a run names them. The log's writer must be in the caller's
+// hands (before a sink owns it).
 absl::Status RegisterTask(Database& log, const TuneTask& task, const Target& target);
 
 // Runs, or continues `resume` (its stored options rule, but for the budget, which is `options`').
-//   FailedPrecondition: no variant can write the workload; its anchor, default and naive schedule all fail; the first twenty
-//   trials failed for one reason; a resumed run that this program would search differently.
-absl::StatusOr<TuneReport> TuneWorkload(const TunerContext& context, const TuneTask& task, const TuneOptions& options,
+//   FailedPrecondition: no variant can write the workload; its anchor, default and naive schedule
+//   all fail; the first twenty trials failed for one reason; a resumed run that this program would
+//   search differently.
+absl::StatusOr<TuneReport> TuneWorkload(const TunerContext& context, const TuneTask& task,
+                                        const TuneOptions& options,
                                         const std::optional<Id>& resume = std::nullopt);
 
-// The run that --resume continues: the newest unfinished one of this workload, target and regime. Absent: there is none.
-absl::StatusOr<std::optional<Id>> FindUnfinishedRun(Database& log, const TuneTask& task, const Target& target);
+// The run that --resume continues: the newest unfinished one of this workload, target and regime.
+// Absent: there is none.
+absl::StatusOr<std::optional<Id>> FindUnfinishedRun(Database& log, const TuneTask& task,
+                                                    const Target& target);
 
 // Keys of the log's rows.
 std::string TargetKey(const Target& target);

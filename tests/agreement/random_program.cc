@@ -177,8 +177,8 @@ RandomProgram RandomRowReduction(uint64_t seed) {
       break;
     default:
       make.reads_ = {x};
-      expression = absl::StrCat("a[", row, "] = ", op, "(c: ", x, " + ", make.Expression(all, 2), "); ", out,
-                                " = a[", row, "] + ", x);
+      expression = absl::StrCat("a[", row, "] = ", op, "(c: ", x, " + ", make.Expression(all, 2),
+                                "); ", out, " = a[", row, "] + ", x);
       break;
   }
   const std::string indices = row;

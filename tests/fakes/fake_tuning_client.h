@@ -1,5 +1,6 @@
-// A TuningClient without a fleet: every proposed schedule is "measured" at once by a function of the test's, and committed to a
-// real log through the real sink. Finals are the same function with a little noise.
+// A TuningClient without a fleet: every proposed schedule is "measured" at once by a function of
+// the test's, and committed to a real log through the real sink. Finals are the same function with
+// a little noise.
 #ifndef TILEWRIGHT_TESTS_FAKES_FAKE_TUNING_CLIENT_H_
 #define TILEWRIGHT_TESTS_FAKES_FAKE_TUNING_CLIENT_H_
 
@@ -25,7 +26,8 @@ struct FakeMeasurement {
 
 class FakeTuningClient : public TuningClient {
  public:
-  FakeTuningClient(std::unique_ptr<Database> log, std::function<FakeMeasurement(const std::string&)> measure)
+  FakeTuningClient(std::unique_ptr<Database> log,
+                   std::function<FakeMeasurement(const std::string&)> measure)
       : sink_(NewLogSink(std::move(log))), measure_(std::move(measure)) {}
 
   // After so many committed trials every call is Unavailable, as if the process had been killed.
@@ -33,7 +35,8 @@ class FakeTuningClient : public TuningClient {
   std::vector<std::string> proposed;  // all schedules, in order
   std::vector<v1::Finals> finals;     // all requests
 
-  absl::Status StartRun(const v1::RunSpec& spec, const std::string&, const RunRow& record) override {
+  absl::Status StartRun(const v1::RunSpec& spec, const std::string&,
+                        const RunRow& record) override {
     spec_ = spec;
     if (absl::Status started = sink_->StartRun(record); !started.ok()) return started;
     v1::SessionReport session;
@@ -41,8 +44,8 @@ class FakeTuningClient : public TuningClient {
     session.add_anchor_seconds(measure_(spec.anchor_schedule()).seconds);
     session.set_anchor_schedule(spec.anchor_schedule());
     session_ = session;
-    const absl::StatusOr<std::vector<TrialFate>> stored =
-        sink_->Commit({.sessions = {{spec.run_id(), device_, session}}, .trials = {}, .finals = {}});
+    const absl::StatusOr<std::vector<TrialFate>> stored = sink_->Commit(
+        {.sessions = {{spec.run_id(), device_, session}}, .trials = {}, .finals = {}});
     if (!stored.ok()) return stored.status();
     events_.push_back({.kind = TuningEvent::Kind::kSession, .session = session, .device = device_});
     return absl::OkStatus();
@@ -72,7 +75,8 @@ class FakeTuningClient : public TuningClient {
     events_.push_back(event);
     return event.finals.trial_id();
   }
-  absl::StatusOr<std::vector<TuningEvent>> NextResults(const std::string& run_id, absl::Duration) override {
+  absl::StatusOr<std::vector<TuningEvent>> NextResults(const std::string& run_id,
+                                                       absl::Duration) override {
     while (!queue_.empty()) {
       if (committed_ == dies_after) return absl::UnavailableError("killed");
       CommitBatch batch;
@@ -97,10 +101,15 @@ class FakeTuningClient : public TuningClient {
     }
     return std::exchange(events_, {});
   }
-  absl::Status RecordVerdict(const VerdictRow& verdict) override { return sink_->RecordVerdict(verdict); }
-  absl::Status RecordEvaluation(const EvaluationRow& evaluation) override { return sink_->RecordEvaluation(evaluation); }
+  absl::Status RecordVerdict(const VerdictRow& verdict) override {
+    return sink_->RecordVerdict(verdict);
+  }
+  absl::Status RecordEvaluation(const EvaluationRow& evaluation) override {
+    return sink_->RecordEvaluation(evaluation);
+  }
   absl::Status EndRun(const std::string& run_id, const std::string& state) override {
-    return committed_ == dies_after ? absl::UnavailableError("killed") : sink_->EndRun(run_id, state);
+    return committed_ == dies_after ? absl::UnavailableError("killed")
+                                    : sink_->EndRun(run_id, state);
   }
   absl::StatusOr<TuningStats> Stats(const std::string&) override { return TuningStats(); }
 
@@ -112,7 +121,8 @@ class FakeTuningClient : public TuningClient {
 
   std::unique_ptr<CommitSink> sink_;
   std::function<FakeMeasurement(const std::string&)> measure_;
-  EnrolledDevice device_{.worker_name = "fake", .device_uuid = "uuid", .toolchain_id = "test", .timer = "clock"};
+  EnrolledDevice device_{
+      .worker_name = "fake", .device_uuid = "uuid", .toolchain_id = "test", .timer = "clock"};
   v1::RunSpec spec_;
   v1::SessionReport session_;
   std::deque<std::string> queue_;

@@ -1,5 +1,5 @@
-// A space that is a plain grid: every combination of d0 in 0 … sizes[0]-1, d1 in 0 … sizes[1]-1, … is legal. For tests of what sees
-// the Space interface only.
+// A space that is a plain grid: every combination of d0 in 0 … sizes[0]-1, d1 in 0 … sizes[1]-1, …
+// is legal. For tests of what sees the Space interface only.
 #ifndef TILEWRIGHT_TESTS_FAKES_GRID_SPACE_H_
 #define TILEWRIGHT_TESTS_FAKES_GRID_SPACE_H_
 
@@ -52,7 +52,8 @@ class GridSpace : public Space {
     for (size_t d = 0; d < sizes_.size(); ++d) {
       const std::string* token = schedule.Find(absl::StrCat("d", d));
       int value = -1;
-      if (token == nullptr || !absl::SimpleAtoi(*token, &value) || value < 0 || value >= sizes_[d]) {
+      if (token == nullptr || !absl::SimpleAtoi(*token, &value) || value < 0 ||
+          value >= sizes_[d]) {
         return absl::InvalidArgumentError(absl::StrCat("d", d, " is not in the grid"));
       }
       point.push_back(value);

@@ -15,26 +15,33 @@ using ::testing::IsEmpty;
 constexpr double kDropped = std::numeric_limits<double>::quiet_NaN();
 
 TEST(ChooseQualifiers, TakesThoseWithinEightPercentOfTheBestButNotTheIncumbent) {
-  EXPECT_THAT(ChooseQualifiers({{1.07, "c"}, {1.0, "a"}, {1.09, "d"}, {1.02, "b"}}, "b", FinalsRules()), ElementsAre("a", "c"));
+  EXPECT_THAT(
+      ChooseQualifiers({{1.07, "c"}, {1.0, "a"}, {1.09, "d"}, {1.02, "b"}}, "b", FinalsRules()),
+      ElementsAre("a", "c"));
 }
 
 TEST(ChooseQualifiers, TakesNoMoreThanTheRulesAllow) {
   FinalsRules rules;
   rules.most_qualifiers = 2;
-  EXPECT_THAT(ChooseQualifiers({{1.0, "a"}, {1.01, "b"}, {1.02, "c"}}, "x", rules), ElementsAre("a", "b"));
+  EXPECT_THAT(ChooseQualifiers({{1.0, "a"}, {1.01, "b"}, {1.02, "c"}}, "x", rules),
+              ElementsAre("a", "b"));
   EXPECT_THAT(ChooseQualifiers({}, "x", rules), IsEmpty());
 }
 
 TEST(ChooseFinalists, RanksByTheMedianAndLeavesOutWhoFailed) {
   FinalsRules rules;
   rules.finalists = 2;
-  const std::vector<Entrant> entrants = {
-      {"slow", {3, 3}}, {"failed", {}}, {"fast", {1, 1.2}}, {"dropped", {kDropped, kDropped}}, {"middle", {kDropped, 2}}};
+  const std::vector<Entrant> entrants = {{"slow", {3, 3}},
+                                         {"failed", {}},
+                                         {"fast", {1, 1.2}},
+                                         {"dropped", {kDropped, kDropped}},
+                                         {"middle", {kDropped, 2}}};
   EXPECT_THAT(ChooseFinalists(entrants, rules), ElementsAre("fast", "middle"));
 }
 
 TEST(Decide, NamesTheFasterScheduleTheWinner) {
-  const std::vector<Entrant> entrants = {{"old", {1.10, 1.12, 1.11, 1.10, 1.13, 1.12}}, {"new", {1, 1, 1, 1, 1, 1}}};
+  const std::vector<Entrant> entrants = {{"old", {1.10, 1.12, 1.11, 1.10, 1.13, 1.12}},
+                                         {"new", {1, 1, 1, 1, 1, 1}}};
   const absl::StatusOr<FinalsDecision> decision = Decide(entrants, "old");
   ASSERT_TRUE(decision.ok());
   EXPECT_EQ(decision->winner, "new");
@@ -45,7 +52,8 @@ TEST(Decide, NamesTheFasterScheduleTheWinner) {
 
 TEST(Decide, KeepsTheIncumbentInATie) {
   // The new one's median is better, but the pairs disagree: the interval holds 1.
-  const std::vector<Entrant> entrants = {{"old", {1.02, 0.99, 1.03, 0.99, 1.03, 1.02}}, {"new", {1, 1, 1, 1, 1, 1}}};
+  const std::vector<Entrant> entrants = {{"old", {1.02, 0.99, 1.03, 0.99, 1.03, 1.02}},
+                                         {"new", {1, 1, 1, 1, 1, 1}}};
   const absl::StatusOr<FinalsDecision> decision = Decide(entrants, "old");
   ASSERT_TRUE(decision.ok());
   EXPECT_EQ(decision->winner, "old");
@@ -54,13 +62,15 @@ TEST(Decide, KeepsTheIncumbentInATie) {
 }
 
 TEST(Decide, KeepsTheIncumbentWhenTheGainIsBelowOnePercent) {
-  const std::vector<Entrant> entrants = {{"old", std::vector<double>(8, 1.005)}, {"new", std::vector<double>(8, 1.0)}};
+  const std::vector<Entrant> entrants = {{"old", std::vector<double>(8, 1.005)},
+                                         {"new", std::vector<double>(8, 1.0)}};
   EXPECT_EQ(Decide(entrants, "old")->winner, "old");
 }
 
 TEST(Decide, ComparesAWinningIncumbentWithTheRunnerUp) {
-  const std::vector<Entrant> entrants = {
-      {"old", std::vector<double>(6, 1.0)}, {"b", std::vector<double>(6, 1.5)}, {"c", std::vector<double>(6, 1.2)}};
+  const std::vector<Entrant> entrants = {{"old", std::vector<double>(6, 1.0)},
+                                         {"b", std::vector<double>(6, 1.5)},
+                                         {"c", std::vector<double>(6, 1.2)}};
   const absl::StatusOr<FinalsDecision> decision = Decide(entrants, "old");
   EXPECT_EQ(decision->winner, "old");
   EXPECT_EQ(decision->rival, "c");
@@ -76,7 +86,8 @@ TEST(Decide, ReplacesAnIncumbentThatFailed) {
 }
 
 TEST(Decide, RefusesAFieldWithoutASample) {
-  EXPECT_EQ(Decide({{{"old", {}}, {"new", {kDropped}}}}, "old").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Decide({{{"old", {}}, {"new", {kDropped}}}}, "old").status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

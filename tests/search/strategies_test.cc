@@ -14,7 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A bowl with its bottom at (5, 5, …), far enough from the corners that neighbours must be followed.
+// A bowl with its bottom at (5, 5, …), far enough from the corners that neighbours must be
+// followed.
 double Bowl(const GridSpace& space, absl::uint128 index) {
   double cost = 1;
   for (int d : space.Point(index)) cost += 0.1 * (d - 5) * (d - 5);
@@ -25,8 +26,11 @@ std::unique_ptr<Strategy> Make(const std::string& text, const GridSpace& space, 
                                std::vector<absl::uint128> starts = {}) {
   const absl::StatusOr<StrategyChoice> choice = ParseStrategy(text);
   EXPECT_TRUE(choice.ok()) << choice.status();
-  return choice->row->make(
-      {.space = &space, .seed = seed, .starts = starts, .surrogate = nullptr, .parameters = choice->parameters});
+  return choice->row->make({.space = &space,
+                            .seed = seed,
+                            .starts = starts,
+                            .surrogate = nullptr,
+                            .parameters = choice->parameters});
 }
 
 double BestAfter(Strategy& strategy, const GridSpace& space, int trials) {
@@ -54,7 +58,8 @@ TEST_P(EveryStrategy, ProposesEachScheduleOnceAndThenNothing) {
     for (absl::uint128 index : batch) {
       EXPECT_LT(index, space.Count());
       EXPECT_TRUE(seen.insert(index).second);
-      strategy->Observe({.index = index, .ok = absl::Uint128Low64(index) % 3 != 0, .cost = Bowl(space, index)});
+      strategy->Observe(
+          {.index = index, .ok = absl::Uint128Low64(index) % 3 != 0, .cost = Bowl(space, index)});
     }
   }
   EXPECT_EQ(seen.size(), 60);
@@ -126,7 +131,8 @@ TEST(EvolutionarySearch, FindsTheBottomOfABowlThatRandomSearchMisses) {
 }
 
 TEST(ParseStrategy, TakesParametersAndKeepsTheDefaultsOfTheOthers) {
-  const absl::StatusOr<StrategyChoice> choice = ParseStrategy("evolutionary{elite=3 random_share=0.5}");
+  const absl::StatusOr<StrategyChoice> choice =
+      ParseStrategy("evolutionary{elite=3 random_share=0.5}");
   ASSERT_TRUE(choice.ok()) << choice.status();
   EXPECT_EQ(choice->row->name, "evolutionary");
   EXPECT_EQ(choice->parameters.at("elite"), 3);
@@ -140,7 +146,8 @@ TEST(ParseStrategy, NamesWhatExistsWhenTheStrategyIsUnknown) {
 }
 
 TEST(ParseStrategy, NamesTheParametersWhenOneIsUnknown) {
-  EXPECT_THAT(std::string(ParseStrategy("evolutionary{elites=3}").status().message()), HasSubstr("initial, elite"));
+  EXPECT_THAT(std::string(ParseStrategy("evolutionary{elites=3}").status().message()),
+              HasSubstr("initial, elite"));
   EXPECT_FALSE(ParseStrategy("evolutionary{elite=-1}").ok());
   EXPECT_FALSE(ParseStrategy("evolutionary{elite=3").ok());
   EXPECT_FALSE(ParseStrategy("random{x=1}").ok());

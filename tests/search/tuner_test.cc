@@ -23,11 +23,13 @@ std::vector<Variant> BowlVariants() {
   variant.define = [](const Workload&, const Target&) {
     SpaceDefinition definition{.variant = "test.bowl"};
     for (const char* name : {"x", "y", "z"}) {
-      definition.decisions.push_back({.name = name, .help = name, .values = IntegerValues({0, 1, 2, 3, 4, 5, 6, 7})});
+      definition.decisions.push_back(
+          {.name = name, .help = name, .values = IntegerValues({0, 1, 2, 3, 4, 5, 6, 7})});
     }
     return definition;
   };
-  variant.plan = [](const Workload&, const Target&, absl::Span<const int64_t> numbers, absl::Span<const int64_t>) {
+  variant.plan = [](const Workload&, const Target&, absl::Span<const int64_t> numbers,
+                    absl::Span<const int64_t>) {
     auto plan = std::make_unique<Plan>();
     plan->operations = 1000 + numbers[0];
     return plan;
@@ -52,22 +54,30 @@ double BowlSeconds(const std::string& text) {
 class TunerTest : public ::testing::Test {
  protected:
   TunerTest() {
-    path_ = (std::filesystem::temp_directory_path() / ("tuner_test_" + Id::Random().ToHex() + ".db")).string();
-    absl::StatusOr<Workload> workload =
-        Workload::Make("C[m,n] = sum(k: A[m,k] * B[k,n])", {.sizes = "m=64 n=64 k=64", .types = "f32"}, &names_);
+    path_ =
+        (std::filesystem::temp_directory_path() / ("tuner_test_" + Id::Random().ToHex() + ".db"))
+            .string();
+    absl::StatusOr<Workload> workload = Workload::Make(
+        "C[m,n] = sum(k: A[m,k] * B[k,n])", {.sizes = "m=64 n=64 k=64", .types = "f32"}, &names_);
     EXPECT_TRUE(workload.ok()) << workload.status();
     workload_ = *std::move(workload);
   }
   ~TunerTest() override {
-    for (const char* suffix : {"", "-wal", "-shm", ".lock"}) std::filesystem::remove(path_ + suffix);
+    for (const char* suffix : {"", "-wal", "-shm", ".lock"})
+      std::filesystem::remove(path_ + suffix);
   }
 
   TuneTask Task() const {
-    return {.name = "mm", .source = "matmul", .workload = *workload_, .names = names_, .regime = {.at = workload_->HighestSizes()}};
+    return {.name = "mm",
+            .source = "matmul",
+            .workload = *workload_,
+            .names = names_,
+            .regime = {.at = workload_->HighestSizes()}};
   }
 
   // The log's writer belongs to the client, as it does to a coordinator.
-  std::unique_ptr<FakeTuningClient> Client(std::function<FakeMeasurement(const std::string&)> measure) {
+  std::unique_ptr<FakeTuningClient> Client(
+      std::function<FakeMeasurement(const std::string&)> measure) {
     absl::StatusOr<std::unique_ptr<Database>> writer = Database::OpenWriter(path_);
     EXPECT_TRUE(writer.ok()) << writer.status();
     EXPECT_TRUE(RegisterTask(**writer, Task(), target_).ok());
@@ -159,7 +169,8 @@ TEST_F(TunerTest, GoesOnAfterAKillAsIfNothingHadHappened) {
       proposed = client->proposed;
     }
     std::unique_ptr<FakeTuningClient> client = Client(Bowl);
-    const absl::StatusOr<std::optional<Id>> unfinished = FindUnfinishedRun(*reader_, Task(), target_);
+    const absl::StatusOr<std::optional<Id>> unfinished =
+        FindUnfinishedRun(*reader_, Task(), target_);
     ASSERT_TRUE(unfinished.ok() && unfinished->has_value());
     const absl::StatusOr<TuneReport> report = Tune(client.get(), options, *unfinished);
     ASSERT_TRUE(report.ok()) << report.status();
@@ -173,8 +184,8 @@ TEST_F(TunerTest, GoesOnAfterAKillAsIfNothingHadHappened) {
 }
 
 TEST_F(TunerTest, PausesWhenTheFirstTwentyTrialsFailForOneReason) {
-  std::unique_ptr<FakeTuningClient> client =
-      Client([](const std::string&) { return FakeMeasurement{.seconds = 1, .failure = "wrong output"}; });
+  std::unique_ptr<FakeTuningClient> client = Client(
+      [](const std::string&) { return FakeMeasurement{.seconds = 1, .failure = "wrong output"}; });
   const absl::StatusOr<TuneReport> report = Tune(client.get(), Options(200));
   EXPECT_EQ(report.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(report.status().message()), HasSubstr("wrong output: as the test says"));
@@ -184,12 +195,14 @@ TEST_F(TunerTest, PausesWhenTheFirstTwentyTrialsFailForOneReason) {
 
 TEST_F(TunerTest, CountsFailuresByKindAndGoesOnAroundThem) {
   std::unique_ptr<FakeTuningClient> client = Client([](const std::string& schedule) {
-    return FakeMeasurement{.seconds = BowlSeconds(schedule), .failure = absl::StrContains(schedule, "x=5") ? "crashed" : ""};
+    return FakeMeasurement{.seconds = BowlSeconds(schedule),
+                           .failure = absl::StrContains(schedule, "x=5") ? "crashed" : ""};
   });
   const absl::StatusOr<TuneReport> report = Tune(client.get(), Options(200));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_GT(report->failures.at("crashed"), 0);
-  EXPECT_THAT(report->verdict->winner_schedule, ::testing::AnyOf("test.bowl{x=4 y=5 z=5}", "test.bowl{x=6 y=5 z=5}"));
+  EXPECT_THAT(report->verdict->winner_schedule,
+              ::testing::AnyOf("test.bowl{x=4 y=5 z=5}", "test.bowl{x=6 y=5 z=5}"));
 }
 
 TEST_F(TunerTest, EndsEarlyWhenTheSpaceIsUsedUp) {
