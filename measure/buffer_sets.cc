@@ -38,6 +38,9 @@ absl::StatusOr<std::unique_ptr<BufferSets>> BufferSets::Make(const Workload& wor
   sets->sets_ =
       options.rotation_bytes == 0 ? 1 : NumberOfSets(sets->set_bytes_, options.rotation_bytes);
   sets->contents_ = std::min(options.contents, sets->sets_);
+  const int64_t covered = sets->sets_ * sets->set_bytes_;
+  // Written, so that it is memory of its own and not the system's page of zeros.
+  if (covered < options.rotation_bytes) sets->spare_.assign(options.rotation_bytes - covered, 1);
   if (absl::Status status = sets->Map(workload); !status.ok()) return status;
   sets->FillInputs(workload, options.seed, pool);
   WatchMemory(sets->inputs_.get(), MemoryRole::kInputs, sets->inputs_per_set_);
@@ -166,21 +169,31 @@ void BufferSets::RepairBands(int set) {
   for (int o = 0; o < outputs_per_set_; ++o) outputs_->RepairBands(set * outputs_per_set_ + o);
 }
 
-void BufferSets::Touch(int first, int count, LaunchPool& pool) const {
+void BufferSets::MakeCold(int first, int count, LaunchPool& pool) const {
   constexpr int64_t kLine = 64;
   std::atomic<uint64_t> sum{0};
-  const auto read = [&](const GuardedMemory::Buffer& buffer) {
+  const auto read = [&](const void* data, int64_t bytes) {
+    const auto* p = static_cast<const unsigned char*>(data);
     uint64_t part = 0;
-    for (int64_t i = 0; i < buffer.bytes; i += kLine) part += static_cast<uint64_t>(buffer.data[i]);
+    for (int64_t i = 0; i < bytes; i += kLine) part += p[i];
     sum.fetch_add(part, std::memory_order_relaxed);
   };
-  pool.ForRanges(count, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int set = static_cast<int>((first + i) % sets_);
-      for (int p = 0; p < inputs_per_set_; ++p) read(inputs_->buffers()[set * inputs_per_set_ + p]);
-      for (int o = 0; o < outputs_per_set_; ++o) read(Output(set, o));
-    }
-  });
+  if (count < sets_) {
+    pool.ForRanges(sets_ - count, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int set = static_cast<int>((first + count + i) % sets_);
+        for (int p = 0; p < inputs_per_set_; ++p) {
+          const GuardedMemory::Buffer& buffer = inputs_->buffers()[set * inputs_per_set_ + p];
+          read(buffer.data, buffer.bytes);
+        }
+        for (int o = 0; o < outputs_per_set_; ++o) read(Output(set, o).data, Output(set, o).bytes);
+      }
+    });
+  }
+  if (!spare_.empty()) {
+    pool.ForRanges(static_cast<int64_t>(spare_.size()),
+                   [&](int64_t begin, int64_t end) { read(spare_.data() + begin, end - begin); });
+  }
 }
 
 }  // namespace tilewright

@@ -26,11 +26,12 @@ struct BufferSetsOptions {
   uint64_t seed = 1;
 };
 
-// Bounds: more sets than kMostSets are not made (workloads under 20 KB then stay within a 80 MB
-// rotation), nor more than two beyond kMostBytes.
+// Not more than kMostSets are made, nor more than two beyond kMostBytes. Where the sets of a small
+// workload do not cover the rotation, spare memory makes up the rest: it is read before each pass
+// over the sets (MakeCold).
 class BufferSets {
  public:
-  static constexpr int kMostSets = 4096;
+  static constexpr int kMostSets = 512;
   static constexpr int64_t kMostBytes = int64_t{2} << 30;
 
   // Makes and fills them. ResourceExhausted: no memory.
@@ -62,9 +63,12 @@ class BufferSets {
   // The number of an output of `set` whose guard band changed, and where; -1: none.
   int FindBandDamage(int set, int64_t* offset) const;
   void RepairBands(int set);
-  // Reads all data of the sets [first, first + count), modulo sets(): puts others out of the
-  // caches.
-  void Touch(int first, int count, LaunchPool& pool) const;
+  // True if one pass over all sets does not cover the rotation: then MakeCold must precede each
+  // pass.
+  bool needs_spare() const { return !spare_.empty(); }
+  // Reads whatever else the rotation holds, so that the sets [first, first + count), modulo sets(),
+  // are in no cache.
+  void MakeCold(int first, int count, LaunchPool& pool) const;
 
  private:
   BufferSets() = default;
@@ -80,6 +84,7 @@ class BufferSets {
   int writable_set_ = -1;  // -1: all
   std::unique_ptr<GuardedMemory> inputs_;
   std::unique_ptr<GuardedMemory> outputs_;
+  std::vector<char> spare_;
 };
 
 }  // namespace tilewright

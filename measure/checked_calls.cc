@@ -1,5 +1,6 @@
 #include "measure/checked_calls.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -14,11 +15,16 @@ constexpr unsigned char kFirstPoison = 0xff;
 constexpr unsigned char kSecondPoison = 0x2b;
 
 // The first byte at which two buffers of one output differ, gaps aside; -1: none.
-int64_t FirstDifference(const OutputLayout& layout, const std::byte* a, const std::byte* b) {
+int64_t FirstDifference(const OutputLayout& layout, const std::byte* a, const std::byte* b,
+                        LaunchPool& pool) {
   const int bytes = Info(layout.type).bytes;
   if (layout.Dense()) {
     const int64_t total = layout.elements() * bytes;
-    if (memcmp(a, b, total) == 0) return -1;
+    std::atomic<bool> differ{false};
+    pool.ForRanges(total, [&](int64_t begin, int64_t end) {
+      if (memcmp(a + begin, b + begin, end - begin) != 0) differ = true;
+    });
+    if (!differ) return -1;
     for (int64_t i = 0; i < total; ++i) {
       if (a[i] != b[i]) return i;
     }
@@ -50,16 +56,23 @@ std::optional<CandidateFailure> CheckedCalls::Call(int set, unsigned char poison
   return CompareOutputs(set);
 }
 
-std::optional<CandidateFailure> CheckedCalls::CallTwice(int set, const char* why, double* seconds) {
+std::optional<CandidateFailure> CheckedCalls::CallTwice(int set, const char* why,
+                                                        double hopeless_seconds, double* seconds) {
   double first = 0;
   double second = 0;
   caller_.FillWorkspace(kFirstPoison);
   std::optional<CandidateFailure> failure = Call(set, kFirstPoison, why, &first);
+  *seconds = first;
   if (failure && failure->kind != FailureKind::kWrongOutput) return failure;
-  std::vector<std::vector<std::byte>> kept;
+  if (!failure && first > hopeless_seconds) return std::nullopt;
+  std::vector<std::vector<std::byte>>& kept = shape_.kept;
+  kept.resize(shape_.sets->outputs());
   for (int o = 0; o < shape_.sets->outputs(); ++o) {
     const GuardedMemory::Buffer& buffer = shape_.sets->Output(set, o);
-    kept.emplace_back(buffer.data, buffer.data + buffer.bytes);
+    kept[o].resize(buffer.bytes);
+    pool_.ForRanges(buffer.bytes, [&](int64_t begin, int64_t end) {
+      memcpy(kept[o].data() + begin, buffer.data + begin, end - begin);
+    });
   }
   caller_.FillWorkspace(kSecondPoison);
   std::optional<CandidateFailure> second_failure = Call(set, kSecondPoison, why, &second);
@@ -68,7 +81,7 @@ std::optional<CandidateFailure> CheckedCalls::CallTwice(int set, const char* why
   for (int o = 0; o < shape_.sets->outputs(); ++o) {
     const GuardedMemory::Buffer& buffer = shape_.sets->Output(set, o);
     const OutputLayout& layout = shape_.expected[0][o]->layout();
-    const int64_t at = FirstDifference(layout, kept[o].data(), buffer.data);
+    const int64_t at = FirstDifference(layout, kept[o].data(), buffer.data, pool_);
     if (at < 0) continue;
     const bool unwritten =
         kept[o][at] == std::byte{kFirstPoison} && buffer.data[at] == std::byte{kSecondPoison};

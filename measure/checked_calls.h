@@ -20,6 +20,8 @@ namespace tilewright {
 struct MeasuredShape {
   std::unique_ptr<BufferSets> sets;
   std::vector<Expected> expected;  // by content
+  std::vector<std::vector<std::byte>>
+      kept;  // a copy of one set's outputs, reused from check to check
 };
 
 // What the checks of one kernel have seen so far.
@@ -49,8 +51,10 @@ class CheckedCalls {
   std::optional<CandidateFailure> Call(int set, unsigned char poison, const char* why,
                                        double* seconds = nullptr);
   // Two checked calls on one set with different poison and different garbage in the workspace: the
-  // results must be equal bit by bit. `seconds` receives the shorter time.
-  std::optional<CandidateFailure> CallTwice(int set, const char* why, double* seconds);
+  // results must be equal bit by bit. `seconds` receives the shorter time. If the first call is right
+  // and takes longer than `hopeless_seconds`, it is the only one.
+  std::optional<CandidateFailure> CallTwice(int set, const char* why, double hopeless_seconds,
+                                            double* seconds);
 
  private:
   std::optional<CandidateFailure> CompareOutputs(int set);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <random>
 #include <utility>
@@ -29,14 +30,19 @@ constexpr double kSlowRatio = 1.3;
 constexpr double kSlowBudget = 15e-3;
 constexpr int kSlowCalls = 5;
 constexpr double kHopelessRatio = 10;
+constexpr double kNeverHopeless = std::numeric_limits<double>::infinity();
 // A call longer than this is timed once.
 constexpr double kLongCall = 20e-3;
 constexpr int kMostSamples = 64;
+// A workload whose sets do not cover the rotation is made cold before each pass over them, this
+// often.
+constexpr int kMostColdPasses = 4;
 // A burst of the finals lasts at least this long, or this many calls if they are long.
 constexpr double kBurstSeconds = 10e-3;
 constexpr int kBurstCalls = 3;
 // Contents: four, or two where a reference is expensive.
 constexpr double kCheapOperations = 5e8;
+constexpr int64_t kCheapElements = 1 << 20;
 constexpr int kSeededShapes = 3;
 
 constexpr unsigned char kWarmUpPoison = 0xff;
@@ -132,7 +138,12 @@ class Session : public RunnerSession {
     BufferSetsOptions options;
     options.seed = seed_;
     options.rotation_bytes = request.rotation_bytes();
-    options.contents = workload_.Operations(at) < kCheapOperations ? 4 : 2;
+    int64_t elements = 0;
+    for (size_t o = 0; o < workload_.outputs().size(); ++o) {
+      elements += LayoutOfOutput(workload_, static_cast<int>(o), at).elements();
+    }
+    const bool cheap = workload_.Operations(at) < kCheapOperations && elements < kCheapElements;
+    options.contents = cheap ? 4 : 2;
     if (absl::Status status = AddShape(at, options, **caller); !status.ok()) return status;
     options.rotation_bytes = 0;
     options.contents = 1;
@@ -217,7 +228,7 @@ class Session : public RunnerSession {
           absl::StrCat("at sizes ", absl::StrJoin(shapes_[s].sets->sizes(), ","));
       double seconds = 0;
       std::optional<CandidateFailure> failure =
-          Checked(s, caller, evidence, entrant).CallTwice(0, why.c_str(), &seconds);
+          Checked(s, caller, evidence, entrant).CallTwice(0, why.c_str(), kNeverHopeless, &seconds);
       if (failure) {
         absl::StrAppend(&failure->text, " ", why);
         return failure;
@@ -264,15 +275,16 @@ std::optional<CandidateFailure> Session::ScreenChecked(const children::ScreenKer
   CheckedCalls checked = Checked(0, caller, evidence, 0);
   const int first = warm_ ? 0 : static_cast<int>(MixBits(request.seed()) % sets.sets());
   double call_seconds = 0;
-  if (auto failure = checked.Call(first, kWarmUpPoison, "warm-up", &call_seconds)) return failure;
-  if (request.anchor_seconds() > 0 && call_seconds > kHopelessRatio * request.anchor_seconds()) {
+  const double hopeless =
+      request.anchor_seconds() > 0 ? kHopelessRatio * request.anchor_seconds() : kNeverHopeless;
+  if (auto failure = checked.CallTwice(first, "warm-up", hopeless, &call_seconds)) return failure;
+  if (call_seconds > hopeless) {
     // One call of such a candidate may take longer than a whole screening of another: it is all
     // there is to learn.
     reply->add_samples_seconds(call_seconds);
     reply->set_device_ns(static_cast<uint64_t>(call_seconds * 1e9));
     return CheckTime(call_seconds);
   }
-  if (auto failure = checked.CallTwice(first, "warm-up", &call_seconds)) return failure;
   const TimingPlan plan = PlanTiming(call_seconds, request.anchor_seconds());
   const int window = warm_ ? 1 : std::min(sets.sets(), plan.calls);
   // At least one more set than the first is checked, so that one content's luck is not enough.
@@ -296,24 +308,28 @@ void Session::Time(KernelCaller& caller, int first, int window, const TimingPlan
                    children::KernelScreened* reply) {
   BufferSets& sets = *shapes_[0].sets;
   sets.AllowAllOutputs();
-  if (!warm_ && window < sets.sets()) sets.Touch(first + window, sets.sets() - window, pool_);
   Step("timing", 0);
   int set = 0;  // within the window
-  const double start = MonotonicSeconds();
-  double now = start;
+  int cold_passes = 0;
+  double timed = 0;
+  double now = MonotonicSeconds();
   for (int calls = 0; calls < plan.calls;) {
-    const double sample_start = now;
-    const int count = std::min(plan.per_sample, plan.calls - calls);
-    for (int i = 0; i < count; ++i) {
-      caller.Call((first + set) % sets.sets());
-      if (++set == window) set = 0;
+    if (!warm_ && set == 0 && (calls == 0 || sets.needs_spare())) {
+      if (++cold_passes > kMostColdPasses) break;
+      sets.MakeCold(first, window, pool_);
+      now = MonotonicSeconds();
     }
+    const double sample_start = now;
+    const int count = std::min({plan.per_sample, plan.calls - calls, window - set});
+    for (int i = 0; i < count; ++i) caller.Call((first + set + i) % sets.sets());
+    set = (set + count) % window;
     calls += count;
     now = MonotonicSeconds();
     reply->add_samples_seconds((now - sample_start) / count);
-    if (now - start > plan.budget) break;
+    timed += now - sample_start;
+    if (timed > plan.budget) break;
   }
-  reply->set_device_ns(static_cast<uint64_t>((now - start) * 1e9));
+  reply->set_device_ns(static_cast<uint64_t>(timed * 1e9));
 }
 
 std::optional<CandidateFailure> Session::CheckTime(double seconds) const {
@@ -328,7 +344,8 @@ std::optional<CandidateFailure> Session::CheckTime(double seconds) const {
 std::optional<CandidateFailure> Session::CheckAllSets(Entrant& entrant, int number,
                                                       const char* when) {
   CheckedCalls checked = Checked(0, *entrant.caller, &entrant.evidence, number);
-  if (auto failure = checked.CallTwice(0, when, &entrant.call_seconds)) return failure;
+  if (auto failure = checked.CallTwice(0, when, kNeverHopeless, &entrant.call_seconds))
+    return failure;
   for (int set = 1; set < shapes_[0].sets->sets(); ++set) {
     if (auto failure = checked.Call(set, kWarmUpPoison, when)) return failure;
   }
@@ -338,8 +355,9 @@ std::optional<CandidateFailure> Session::CheckAllSets(Entrant& entrant, int numb
 double Session::Burst(Entrant& entrant, int number) {
   BufferSets& sets = *shapes_[0].sets;
   const int fewest = entrant.call_seconds > kLongCall ? 1 : kBurstCalls;
-  const int calls = std::max(
+  int calls = std::max(
       fewest, static_cast<int>(std::ceil(kBurstSeconds / std::max(entrant.call_seconds, 1e-9))));
+  if (sets.needs_spare() && !warm_) calls = std::min(calls, sets.sets() - 1);
   const auto next_set = [&] {
     if (warm_) return 0;
     cursor_ = (cursor_ + 1) % sets.sets();
@@ -348,6 +366,7 @@ double Session::Burst(Entrant& entrant, int number) {
   // The first call after an idle finds the code cold and the threads waking up.
   Step("first call of a burst", number);
   entrant.caller->Call(next_set());
+  if (sets.needs_spare() && !warm_) sets.MakeCold(0, sets.sets(), pool_);
   Step("a burst of the finals", number);
   const double start = MonotonicSeconds();
   for (int i = 0; i < calls; ++i) entrant.caller->Call(next_set());
