@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "schedule/compute_type.h"
 #include "schedule/match.h"
 
 namespace tilewright {
@@ -125,19 +126,6 @@ ExprPtr WithoutIdleCasts(const ExprPtr& expr, ElementType compute) {
   auto copy = std::make_shared<Expr>(*expr);
   for (ExprPtr& operand : copy->operands) operand = WithoutIdleCasts(operand, compute);
   return copy;
-}
-
-// The type in which the values of an expression's reads are computed together.
-ElementType SumType(const Workload& workload, const Expr& expr) {
-  bool f64 = false;
-  bool all_integer = true;
-  Walk(expr, [&](const Expr& e) {
-    if (e.kind != Expr::Kind::kRead) return;
-    const ElementType type = workload.layout(e.tensor).type;
-    f64 |= type == ElementType::kF64;
-    all_integer &= !Info(type).is_float;
-  });
-  return f64 ? ElementType::kF64 : all_integer ? ElementType::kI32 : ElementType::kF32;
 }
 
 // ---- 2. Split
@@ -460,7 +448,7 @@ absl::StatusOr<Contraction> MatchContraction(const Workload& workload) {
         "every index of the output belongs to all factors or to none: a sum along rows");
   }
 
-  c.accumulator = SumType(workload, body);
+  c.accumulator = ComputeType(workload, body);
   c.a.value = WithoutIdleCasts(Product(split->first), c.accumulator);
   c.b.value = WithoutIdleCasts(Product(split->second), c.accumulator);
   for (int index : statement->indices) {
