@@ -30,7 +30,7 @@ std::string LastComponent(std::string path) {
 }
 
 int Build(const BuildFlags& flags) {
-  absl::StatusOr<std::vector<TuneTask>> tasks = flags.tasks.Tasks();
+  absl::StatusOr<std::vector<TuneTask>> tasks = flags.tasks.AllTasks();  // every name is a function
   if (!tasks.ok()) return Fail(tasks.status());
   const absl::StatusOr<Target> target = flags.tasks.FindTarget();
   if (!target.ok()) return Fail(target.status());

@@ -37,7 +37,7 @@ void TaskFlags::Add(CLI::App* app) {
       ->check(CLI::Range(0, 4096));
 }
 
-absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
+absl::StatusOr<std::vector<TuneTask>> TaskFlags::AllTasks() const {
   if (expression.empty() == workload_file.empty()) {
     return absl::InvalidArgumentError(
         "give either a workload (an expression or an operator) or --workloads FILE");
@@ -76,8 +76,6 @@ absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
                      .names = std::move(names),
                      .regime = {}});
   }
-  std::set<std::string> seen;
-  std::vector<TuneTask> unique;
   for (TuneTask& task : tasks) {
     absl::StatusOr<Regime> parsed = ParseRegime(regime, task.workload);
     if (!parsed.ok()) return parsed.status();
@@ -87,6 +85,16 @@ absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
       if (!sizes_at.ok()) return sizes_at.status();
       task.regime.at = *std::move(sizes_at);
     }
+  }
+  return tasks;
+}
+
+absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
+  absl::StatusOr<std::vector<TuneTask>> tasks = AllTasks();
+  if (!tasks.ok()) return tasks.status();
+  std::set<std::string> seen;
+  std::vector<TuneTask> unique;
+  for (TuneTask& task : *tasks) {
     if (seen.insert(task.workload.key()).second) unique.push_back(std::move(task));
   }
   return unique;

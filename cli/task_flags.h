@@ -27,8 +27,9 @@ struct TaskFlags {
   int cores = 0;                   // --cores
 
   void Add(CLI::App* app);
-  // One task per workload, in the order given, later twins (same key and regime) left out.
-  // InvalidArgument says what is wrong and where.
+  // The tasks in the order given. InvalidArgument says what is wrong and where.
+  absl::StatusOr<std::vector<TuneTask>> AllTasks() const;
+  // The same without later twins (same key): what is worth tuning.
   absl::StatusOr<std::vector<TuneTask>> Tasks() const;
   // `cpu` alone is the kind found here; a kind is looked up, or read if it is a target's full text.
   absl::StatusOr<Target> FindTarget() const;
