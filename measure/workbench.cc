@@ -20,6 +20,9 @@ namespace {
 // Rotated inputs cover this many times the last-level cache (DESIGN.md 6).
 constexpr double kRotation = 2.5;
 constexpr int kTrialsBetweenAnchors = 30;
+// Every figure of a session stands in relation to the anchor's, so one disturbed timing of it would
+// shift them all: it is screened this often in a row, and the median counts.
+constexpr int kAnchorTimings = 3;
 // One step of opening a session: a reference of a large workload takes minutes.
 constexpr absl::Duration kOpenStepTimeout = absl::Minutes(15);
 // Beside a call, a step makes inputs, checks outputs and starts threads.
@@ -172,6 +175,7 @@ class CpuWorkbench : public Workbench {
   absl::Status ChooseAnchor();
   absl::Status TimeAnchorIfDue();
   ScreenOutcome ScreenInRunner(const Kernel& kernel, double anchor_seconds);
+  ScreenOutcome TimeAnchor(const Kernel& kernel);
   absl::Status Quarantine(std::string reason);
 
   absl::Duration StepTimeout() const { return session_->spec.run_timeout + kStepSlack; }
@@ -374,7 +378,7 @@ absl::Status CpuWorkbench::ChooseAnchor() {
     std::optional<CandidateFailure> failure = built[0].failure;
     if (!failure) {
       if (absl::Status status = ReadyRunner(); !status.ok()) return status;
-      const ScreenOutcome outcome = ScreenInRunner(*built[0].kernel, 0);
+      const ScreenOutcome outcome = TimeAnchor(*built[0].kernel);
       failure = outcome.failure;
       if (!failure) {
         state.anchor = candidate;
@@ -409,7 +413,7 @@ absl::Status CpuWorkbench::TimeAnchorIfDue() {
     if (!session_in_runner_) {
       if (absl::Status status = OpenInRunner(); !status.ok()) return status;
     }
-    const ScreenOutcome outcome = ScreenInRunner(session.anchor_kernel, 0);
+    const ScreenOutcome outcome = TimeAnchor(session.anchor_kernel);
     if (!outcome.failure) {
       session.state.anchor_seconds.push_back(outcome.seconds);
       session.anchor_due = false;
@@ -445,6 +449,19 @@ ScreenOutcome CpuWorkbench::ScreenInRunner(const Kernel& kernel, double anchor_s
   } else {
     outcome.seconds = Median(outcome.samples_seconds);
   }
+  return outcome;
+}
+
+// The last of several screenings, with the median of their times; the first failure ends them.
+ScreenOutcome CpuWorkbench::TimeAnchor(const Kernel& kernel) {
+  ScreenOutcome outcome;
+  std::vector<double> seconds;
+  while (seconds.size() < kAnchorTimings) {
+    outcome = ScreenInRunner(kernel, 0);
+    if (outcome.failure) return outcome;
+    seconds.push_back(outcome.seconds);
+  }
+  outcome.seconds = Median(std::move(seconds));
   return outcome;
 }
 

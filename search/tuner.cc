@@ -338,14 +338,14 @@ class Tuner {
   // ---- finals
   // ------------------------------------------------------------------------------------------------
 
-  // What the finals will take at most, from the idles and about 60 ms of building, checking and
+  // What the finals will take at most, from the idles and about 100 ms of building, checking and
   // timing per burst.
   absl::Duration FinalsTime() const {
     if (!options_.run_finals) return absl::ZeroDuration();
     const FinalsRules& rules = effort_->finals;
     const int bursts = rules.most_qualifiers * rules.qualifying_rounds +
                        (rules.finalists + 2) * rules.deciding_rounds;
-    const absl::Duration time = bursts * absl::Milliseconds(rules.idle_ms + 60);
+    const absl::Duration time = bursts * absl::Milliseconds(rules.idle_ms + 100);
     return std::min(time, 0.4 * options_.time_limit);
   }
 

@@ -1,0 +1,78 @@
+// Times given schedules of one workload against each other, in paired rounds on this machine's CPU.
+//
+//   schedule_rounds WORKER OPERATOR_OR_EXPRESSION SIZES TYPE ROUNDS < schedules
+//
+// WORKER is an executable that serves the hidden commands `builder` and `runner`. Each round times
+// every schedule once, in an order of its own, after all outputs were checked; prints one line per
+// schedule in the order given: median seconds over the rounds, a tab, the schedule.
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "measure/statistics.h"
+#include "measure/workbench.h"
+#include "schedule/operators.h"
+#include "schedule/variant.h"
+
+namespace tilewright {
+namespace {
+
+int Fail(const absl::Status& status) {
+  fprintf(stderr, "schedule_rounds: %s\n", status.ToString().c_str());
+  return 1;
+}
+
+absl::StatusOr<Workload> MakeWorkload(const char* expression, const char* sizes, const char* type) {
+  const auto expanded = ExpandOperator(expression, sizes);
+  if (!expanded.ok()) return expanded.status();
+  return Workload::Make(expanded->expression, {expanded->sizes, type});
+}
+
+int Run(char** argv) {
+  const absl::StatusOr<DeviceDescription> device = DescribeCpu(0);
+  if (!device.ok()) return Fail(device.status());
+  const absl::StatusOr<Workload> workload = MakeWorkload(argv[2], argv[3], argv[4]);
+  if (!workload.ok()) return Fail(workload.status());
+  const auto space = ScheduleSpace::Make(*workload, device->target, AllVariants());
+  if (!space.ok()) return Fail(space.status());
+  WorkbenchOptions options;
+  options.executable = argv[1];
+  const auto bench = Workbench::Make(*device, options);
+  if (!bench.ok()) return Fail(bench.status());
+  SessionSpec spec{*workload, {}, (*space)->DefaultSchedule()};
+  spec.regime.at = workload->HighestSizes();
+  if (absl::Status status = (*bench)->OpenSession(spec); !status.ok()) return Fail(status);
+
+  std::vector<Schedule> schedules;
+  for (std::string line; std::getline(std::cin, line);) {
+    absl::StatusOr<Schedule> schedule = ParseSchedule(line);
+    if (!schedule.ok()) return Fail(schedule.status());
+    schedules.push_back(*std::move(schedule));
+  }
+  std::vector<Kernel> kernels;
+  for (BuildOutcome& built : (*bench)->Build(*workload, schedules, absl::Seconds(60))) {
+    if (built.failure) return Fail(absl::InternalError(built.failure->text));
+    kernels.push_back(*std::move(built.kernel));
+  }
+  const FinalsOutcome outcome =
+      (*bench)->Finals(kernels, std::atoi(argv[5]), absl::ZeroDuration(), 1);
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    const FinalsOutcome::Entrant& entrant = outcome.entrants[i];
+    if (entrant.failure) return Fail(absl::InternalError(entrant.failure->text));
+    printf("%.9g\t%s\n", Median(entrant.round_seconds), schedules[i].ToString().c_str());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace tilewright
+
+int main(int argc, char** argv) {
+  if (argc != 6) {
+    fprintf(stderr, "usage: schedule_rounds WORKER OPERATOR SIZES TYPE ROUNDS < schedules\n");
+    return 2;
+  }
+  return tilewright::Run(argv);
+}
