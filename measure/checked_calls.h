@@ -51,8 +51,8 @@ class CheckedCalls {
   std::optional<CandidateFailure> Call(int set, unsigned char poison, const char* why,
                                        double* seconds = nullptr);
   // Two checked calls on one set with different poison and different garbage in the workspace: the
-  // results must be equal bit by bit. `seconds` receives the shorter time. If the first call is right
-  // and takes longer than `hopeless_seconds`, it is the only one.
+  // results must be equal bit by bit. `seconds` receives the shorter time. If the first call is
+  // right and takes longer than `hopeless_seconds`, it is the only one.
   std::optional<CandidateFailure> CallTwice(int set, const char* why, double hopeless_seconds,
                                             double* seconds);
 

@@ -10,7 +10,10 @@ namespace tilewright {
 
 absl::Span<const Effort> AllEfforts() {
   static const auto* efforts = new std::vector<Effort>{
-      {"quick", "a first answer in seconds", 48, {.most_qualifiers = 4, .finalists = 1}},
+      {"quick",
+       "a first answer in seconds",
+       48,
+       {.most_qualifiers = 4, .finalists = 1, .deciding_rounds = 6}},
       {"standard", "what a release deserves", 256, {}},
       {"thorough", "when the last percent counts", 1500, {.deciding_rounds = 12}},
   };
