@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "codegen/host_backend.h"
+#include "codegen/nvptx_backend.h"
 
 namespace tilewright {
 
@@ -11,6 +12,8 @@ absl::Span<const Backend> AllBackends() {
   static const auto* const kBackends = new std::vector<Backend>{
       {"host", "x86-64 relocatable ELF through LLVM's code generator", BuildHostObject,
        HostToolchain},
+      {"nvptx", "CUDA: PTX through LLVM's code generator, then a cubin by ptxas where it is found",
+       BuildNvptxObject, NvptxToolchain},
   };
   return *kBackends;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "codegen/kernel.h"
 #include "llvm/IR/Module.h"
@@ -19,21 +20,29 @@
 namespace tilewright {
 
 struct BuildOptions {
-  // Fills BuiltObject::ir_after_passes and ::assembly, for dumps; costs a second code generation.
-  bool keep_texts = false;
+  // Called with a file name and a text of each stage as soon as it is there, so that dumps of a
+  // build that fails have what came before: "ir-after-passes.ll", "assembly.s", "kernel.ptx",
+  // "ptxas.log". Null: nothing is kept; on a CPU it costs a second code generation.
+  std::function<void(std::string_view name, const std::string& text)> keep;
+  // GPU: registers that live in memory, or a stack, are no failure.
+  bool allow_spills = false;
+  // How long a compiler that runs as a child process may take.
+  absl::Duration compiler_deadline = absl::Seconds(60);
 };
 
 struct BuiltObject {
   CodeObject object;
   std::vector<std::pair<std::string, int64_t>> resources;  // sorted by name
-  std::string ir_after_passes;
-  std::string assembly;
+  // SHA-256 of the PTX; empty where the backend has no such stage.
+  std::string assembly_digest;
 };
 
 struct Backend {
   std::string name;
   std::string help;
-  // Internal: LLVM's verifier or code generator refused, with its text. The module is changed.
+  // Internal: LLVM's verifier or code generator, or the child, refused, with its text.
+  // ResourceExhausted: registers or shared memory ran out. DeadlineExceeded: the child's deadline.
+  // The module is changed.
   std::function<absl::StatusOr<BuiltObject>(llvm::Module&, const Target&, const BuildOptions&)>
       build;
   // Versions of what decides the bytes: "LLVM 19.1.7".

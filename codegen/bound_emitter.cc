@@ -128,7 +128,7 @@ Bounded BoundEmitter::Add(const Bounded& a, const Bounded& b) {
 Bounded BoundEmitter::Multiply(const Bounded& x, const Bounded& y) {
   auto& b = m_.builder();
   Bounded result{b.CreateFMul(x.value, y.value), nullptr, 0};
-  result.relative = x.relative + y.relative + x.relative * y.relative + u_;
+  result.relative = RelativeOfProduct(x.relative, y.relative, u_);
   if (x.error == nullptr && y.error == nullptr) return result;
   Value* error_x = Error(x);
   Value* error_y = Error(y);

@@ -35,6 +35,8 @@ class BoundEmitter {
                Callbacks callbacks);
 
   Bounded Emit(const Expr& expr);
+  // The relative error of a product of two factors with relative errors only, rounded once more.
+  static double RelativeOfProduct(double a, double b, double u) { return a + b + a * b + u; }
   // E as a value; null if it is 0 everywhere.
   llvm::Value* Error(const Bounded& x);
 

@@ -10,7 +10,7 @@ using llvm::Value;
 using Values = std::vector<Value*>;
 
 ContractionReads::ContractionReads(KernelModule& module, const Contraction& contraction,
-                                   const KernelModule::Entry& entry)
+                                   const KernelModule::EntryValues& entry)
     : module_(module), contraction_(contraction), entry_(entry) {
   batches_ = module_.Int(1);
   for (const Axis& axis : contraction_.batch)

@@ -14,7 +14,7 @@ namespace tilewright {
 class ContractionReads {
  public:
   ContractionReads(KernelModule& module, const Contraction& contraction,
-                   const KernelModule::Entry& entry);
+                   const KernelModule::EntryValues& entry);
 
   llvm::Value* Extent(const Axis& axis) const;
   llvm::Value* BatchCount() const { return batches_; }
@@ -58,7 +58,7 @@ class ContractionReads {
 
   KernelModule& module_;
   const Contraction& contraction_;
-  const KernelModule::Entry& entry_;
+  const KernelModule::EntryValues& entry_;
   llvm::Value* batches_;
   llvm::Value* k_;
 };

@@ -36,6 +36,14 @@ Narrow LayoutOf(ElementType type) {
   }
 }
 
+// Whether the target's processor rounds to integers, and has instructions between f16 and f32.
+bool RoundsToIntegers(const Target& target) {
+  return target.is_gpu() || TargetHasFeature(target, "sse4.1");
+}
+bool ConvertsHalf(const Target& target) {
+  return target.is_gpu() || TargetHasFeature(target, "f16c");
+}
+
 llvm::Type* Shaped(llvm::Type* scalar, int lanes) {
   return lanes > 1 ? llvm::FixedVectorType::get(scalar, lanes) : scalar;
 }
@@ -143,8 +151,7 @@ Value* DoubleToFloatOdd(KernelModule& m, Value* x) {
 // taking away 2^23 (2^52).
 Value* RoundToInteger(KernelModule& m, Value* x) {
   auto& b = m.builder();
-  if (TargetHasFeature(m.target(), "sse4.1"))
-    return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
+  if (RoundsToIntegers(m.target())) return b.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
   llvm::FastMathFlags none;
   llvm::IRBuilder<>::FastMathFlagGuard guard(b);
   b.setFastMathFlags(none);
@@ -236,7 +243,7 @@ Value* WidenElements(KernelModule& m, ElementType type, Value* stored, ElementTy
       return ConvertCompute(m, b.CreateBitCast(bits, FloatType(m, lanes)), as);
     }
     case ElementType::kF16:
-      if (TargetHasFeature(m.target(), "f16c")) {
+      if (ConvertsHalf(m.target())) {
         Value* half = b.CreateBitCast(stored, m.Type(ElementType::kF16, lanes));
         return ConvertCompute(m, b.CreateFPExt(half, FloatType(m, lanes)), as);
       }
@@ -274,9 +281,13 @@ Value* NarrowElements(KernelModule& m, ElementType type, Value* value) {
   if (from == ElementType::kF64) narrow = DoubleToFloatOdd(m, value);
   if (from == ElementType::kI32)
     narrow = DoubleToFloatOdd(m, ConvertCompute(m, value, ElementType::kF64));
+  if (type == ElementType::kBF16 && m.target().is_gpu()) {
+    return b.CreateBitCast(b.CreateFPTrunc(narrow, m.Type(ElementType::kBF16, lanes)),
+                           IntType(m, 16, lanes));
+  }
   if (type == ElementType::kBF16)
     return b.CreateTrunc(FloatToBFloatBits(m, narrow), IntType(m, 16, lanes));
-  if (type == ElementType::kF16 && TargetHasFeature(m.target(), "f16c")) {
+  if (type == ElementType::kF16 && ConvertsHalf(m.target())) {
     return b.CreateBitCast(b.CreateFPTrunc(narrow, m.Type(ElementType::kF16, lanes)),
                            IntType(m, 16, lanes));
   }

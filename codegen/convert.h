@@ -12,7 +12,7 @@
 namespace tilewright {
 
 // The type elements are loaded and stored as: integers of the element's width for the types that
-// x86 cannot compute in.
+// kernels do not compute in.
 llvm::Type* StorageBits(KernelModule& module, ElementType type, int lanes);
 // Stored bits to `as` (f32, f64 or i32).
 llvm::Value* WidenElements(KernelModule& module, ElementType type, llvm::Value* stored,

@@ -10,17 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "llvm/Support/raw_ostream.h"
+#include "codegen/llvm_passes.h"
 
 namespace tilewright {
 namespace {
-
-std::string Print(const llvm::Module& module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, nullptr);
-  return text;
-}
 
 // What the backend needs to know of the target stands in the IR text, so the text alone decides the
 // bytes.
@@ -32,10 +25,17 @@ void SetTargetAttributes(KernelModule* module) {
     function.addFnAttr(llvm::Attribute::NoUnwind);
     function.addFnAttr("target-cpu", target.llvm_cpu);
     if (!target.llvm_features.empty()) function.addFnAttr("target-features", target.llvm_features);
-    if (target.vector_bits > 0) {
+    if (!target.is_gpu() && target.vector_bits > 0) {
       function.addFnAttr("prefer-vector-width", width);
       function.addFnAttr("min-legal-vector-width", width);
     }
+  }
+}
+
+// What entries could have used and did not: dynamic shared memory.
+void DropUnusedDeclarations(llvm::Module* module) {
+  for (llvm::GlobalVariable& global : llvm::make_early_inc_range(module->globals())) {
+    if (global.isDeclaration() && global.use_empty()) global.eraseFromParent();
   }
 }
 
@@ -45,7 +45,7 @@ void NameEntries(KernelModule* module) {
   for (const Launch& launch : module->launches())
     entries.push_back(module->module().getFunction(launch.entry));
   for (size_t i = 0; i < entries.size(); ++i) entries[i]->setName(absl::StrFormat("tw_%016d", i));
-  const std::string blanked = Print(module->module());
+  const std::string blanked = PrintModule(module->module());
   for (size_t i = 0; i < entries.size(); ++i) {
     const std::string hash = Sha256Hex(i == 0 ? blanked : absl::StrCat(blanked, "entry ", i));
     module->launches()[i].entry = absl::StrCat("tw_", hash.substr(0, 16));
@@ -78,30 +78,31 @@ absl::StatusOr<Kernel> FinishKernel(KernelModule* module, const BuildOptions& op
                                     DumpFiles* dump) {
   auto backend = FindBackend(module->target().backend);
   if (!backend.ok()) return backend.status();
+  DropUnusedDeclarations(&module->module());
   SetTargetAttributes(module);
   NameEntries(module);
-  const std::string ir = Print(module->module());
+  const std::string ir = PrintModule(module->module());
   dump->Add("ir-before-passes.ll", ir);
 
   BuildOptions build_options = options;
-  build_options.keep_texts = dump->wanted();
+  build_options.allow_spills |= module->spills_allowed();
+  if (dump->wanted()) {
+    build_options.keep = [dump](std::string_view name, const std::string& text) {
+      dump->Add(name, text);
+    };
+  }
   auto built = (*backend)->build(module->module(), module->target(), build_options);
   if (!built.ok()) return built.status();
-  if (dump->wanted()) {
-    dump->Add("ir-after-passes.ll", built->ir_after_passes);
-    dump->Add("assembly.s", built->assembly);
-  }
 
   Kernel kernel;
   kernel.launches = module->launches();
+  kernel.tensor_maps = module->tensor_maps();
   kernel.workspace = module->workspace();
   const Workload& workload = module->workload();
   kernel.domain.sizes.assign(workload.sizes().begin(), workload.sizes().end());
-  for (absl::Span<const int> buffers : {workload.parameters(), workload.outputs()}) {
-    for (int tensor : buffers)
-      kernel.domain.alignments.push_back(Info(workload.layout(tensor).type).bytes);
-  }
+  kernel.domain.alignments = module->alignments();
   kernel.digests.ir = Sha256Hex(ir);
+  kernel.digests.assembly = built->assembly_digest;
   kernel.digests.binary = Sha256Hex(built->object.bytes);
   kernel.objects.push_back(std::move(built->object));
   kernel.resources = std::move(built->resources);

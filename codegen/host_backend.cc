@@ -3,43 +3,24 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/Analysis/AliasAnalysis.h"
-#include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/CodeGen/TargetPassConfig.h"
+#include "codegen/llvm_passes.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/DiagnosticHandler.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/PassManager.h"
-#include "llvm/IR/Verifier.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ObjectFile.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
-#include "llvm/Transforms/IPO/AlwaysInliner.h"
-#include "llvm/Transforms/InstCombine/InstCombine.h"
-#include "llvm/Transforms/Scalar/EarlyCSE.h"
-#include "llvm/Transforms/Scalar/IndVarSimplify.h"
-#include "llvm/Transforms/Scalar/LICM.h"
-#include "llvm/Transforms/Scalar/LoopPassManager.h"
-#include "llvm/Transforms/Scalar/LoopUnrollPass.h"
-#include "llvm/Transforms/Scalar/SROA.h"
-#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
-#include "llvm/Transforms/Utils/LCSSA.h"
-#include "llvm/Transforms/Utils/LoopSimplify.h"
 
 extern "C" {
 void LLVMInitializeX86TargetInfo();
@@ -136,58 +117,6 @@ class Collector : public llvm::DiagnosticHandler {
   Report* report_;
 };
 
-// The passes. Writers choose loops, vectors and unrolling themselves, so what is left is cleaning
-// up: stack slots to registers, common subexpressions, loop-invariant code, the unrolling that
-// loops ask for.
-void RunPasses(llvm::Module& module, llvm::TargetMachine* machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(machine);
-  llvm::TargetLibraryInfoImpl library(llvm::Triple(module.getTargetTriple()));
-  library.disableAllFunctions();
-  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-  functions.registerPass([&] { return builder.buildDefaultAAPipeline(); });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-
-  llvm::FunctionPassManager clean;
-  clean.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  clean.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
-  clean.addPass(llvm::SimplifyCFGPass());
-  clean.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setUseLoopInfo(false)));
-  llvm::LoopPassManager invariant;
-  invariant.addPass(llvm::LICMPass(llvm::LICMOptions()));
-  clean.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(invariant), /*UseMemorySSA=*/true));
-  clean.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(/*OptLevel=*/2)));
-  clean.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  clean.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-  clean.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setUseLoopInfo(false)));
-  clean.addPass(llvm::SimplifyCFGPass());
-
-  llvm::ModulePassManager passes;
-  passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
-  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(clean)));
-  passes.run(module, modules);
-}
-
-std::optional<std::string> Emit(llvm::Module& module, llvm::TargetMachine* machine,
-                                llvm::CodeGenFileType type, llvm::SmallVectorImpl<char>* out) {
-  llvm::raw_svector_ostream stream(*out);
-  llvm::legacy::PassManager passes;
-  auto* library = new llvm::TargetLibraryInfoWrapperPass(llvm::Triple(module.getTargetTriple()));
-  passes.add(library);
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true)) {
-    return "LLVM cannot write this file type";
-  }
-  passes.run(module);
-  return std::nullopt;
-}
-
 // InternalError if the object needs a symbol from elsewhere; adds the size of its code.
 absl::Status InspectObject(llvm::StringRef bytes, int64_t* code_bytes) {
   auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "kernel"));
@@ -214,13 +143,6 @@ void ReportFrames(llvm::Module& module) {
   }
 }
 
-std::string Print(const llvm::Module& module) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module.print(stream, nullptr);
-  return text;
-}
-
 }  // namespace
 
 bool TargetHasFeature(const Target& target, std::string_view feature) {
@@ -238,34 +160,26 @@ absl::StatusOr<BuiltObject> BuildHostObject(llvm::Module& module, const Target& 
                                             const BuildOptions& options) {
   auto machine = MachineFor(target);
   if (!machine.ok()) return machine.status();
-  std::string complaint;
-  llvm::raw_string_ostream stream(complaint);
-  if (llvm::verifyModule(module, &stream)) {
-    return absl::InternalError(absl::StrCat("LLVM's verifier refused the kernel: ", complaint));
-  }
+  if (absl::Status status = VerifyModule(module); !status.ok()) return status;
   Collector::Report report;
   module.getContext().setDiagnosticHandler(std::make_unique<Collector>(&report));
-  RunPasses(module, *machine);
+  RunCleaningPasses(module, *machine);
   ReportFrames(module);
   BuiltObject built;
-  if (options.keep_texts) {
-    built.ir_after_passes = Print(module);
+  if (options.keep) {
+    options.keep("ir-after-passes.ll", PrintModule(module));
     const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
-    llvm::SmallVector<char, 0> assembly;
-    if (auto error = Emit(*copy, *machine, llvm::CodeGenFileType::AssemblyFile, &assembly)) {
-      return absl::InternalError(*error);
-    }
-    built.assembly.assign(assembly.begin(), assembly.end());
+    auto assembly = GenerateCode(*copy, *machine, llvm::CodeGenFileType::AssemblyFile);
+    if (!assembly.ok()) return assembly.status();
+    options.keep("assembly.s", *assembly);
     report = {};
   }
-  llvm::SmallVector<char, 0> bytes;
-  if (auto error = Emit(module, *machine, llvm::CodeGenFileType::ObjectFile, &bytes)) {
-    return absl::InternalError(*error);
-  }
+  auto bytes = GenerateCode(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (!bytes.ok()) return bytes.status();
   if (!report.error.empty())
     return absl::InternalError(absl::StrCat("LLVM's code generator: ", report.error));
   built.object.format = "elf-x86_64";
-  built.object.bytes.assign(bytes.begin(), bytes.end());
+  built.object.bytes = *std::move(bytes);
   int64_t code_bytes = 0;
   if (absl::Status status = InspectObject(built.object.bytes, &code_bytes); !status.ok()) {
     return status;

@@ -18,6 +18,7 @@
 namespace tilewright {
 
 // True if the target's cpu or features have `feature`, by LLVM's name ("f16c", "fma", "avx512bw").
+// Precondition: a target of the backend `host`.
 bool TargetHasFeature(const Target& target, std::string_view feature);
 
 // Backend::build of the row "host" (backends.cc).

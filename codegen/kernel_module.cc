@@ -8,15 +8,33 @@
 #include "codegen/convert.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DerivedTypes.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/MDBuilder.h"
 
 namespace tilewright {
 namespace {
 
-// The one triple of the host backend; a target's text says the rest.
-constexpr char kTriple[] = "x86_64-unknown-linux-gnu";
-constexpr char kDataLayout[] =
-    "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128";
+// How LLVM lays out data for a backend; a target's text says the rest. Both are LLVM 19's own for
+// the triple.
+struct BackendLayout {
+  const char* backend;
+  const char* triple;
+  const char* data_layout;
+};
+constexpr BackendLayout kLayouts[] = {
+    {"host", "x86_64-unknown-linux-gnu",
+     "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"},
+    {"nvptx", "nvptx64-nvidia-cuda", "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"},
+};
+
+// NVPTX address spaces and sizes (LLVM's NVPTXUsage, "Address Spaces"; a CUtensorMap has 128
+// bytes).
+constexpr unsigned kGlobalSpace = 1;
+constexpr unsigned kSharedSpace = 3;
+constexpr int kTensorMapBytes = 128;
+// Dynamic shared memory: one object that all entries of a module share.
+constexpr char kSharedName[] = "tw_shared";
 
 }  // namespace
 
@@ -26,8 +44,14 @@ KernelModule::KernelModule(const Workload& workload, const Target& target)
       builder_(*context_),
       workload_(workload),
       target_(target) {
-  module_->setTargetTriple(kTriple);
-  module_->setDataLayout(kDataLayout);
+  for (const BackendLayout& layout : kLayouts) {
+    if (target.backend != layout.backend) continue;
+    module_->setTargetTriple(layout.triple);
+    module_->setDataLayout(layout.data_layout);
+  }
+  for (absl::Span<const int> buffers : {workload.parameters(), workload.outputs()}) {
+    for (int tensor : buffers) alignments_.push_back(Info(workload.layout(tensor).type).bytes);
+  }
   // A product and a sum may become one fused instruction; nothing else of fast math is allowed.
   llvm::FastMathFlags flags;
   flags.setAllowContract(true);
@@ -100,6 +124,115 @@ KernelModule::Entry KernelModule::BeginEntry(int threads, int extra_buffers) {
   entry_ = body;
   return entry;
 }
+
+KernelModule::DeviceEntry KernelModule::BeginDeviceEntry(const DeviceLaunch& wanted,
+                                                         const std::vector<TensorMap>& maps,
+                                                         int extra_buffers) {
+  Launch launch;
+  launch.entry = absl::StrCat("tw_entry_", launches_.size());  // WriteKernel gives the final symbol
+  launch.grid = wanted.grid;
+  launch.block = wanted.block;
+  launch.cluster = wanted.cluster;
+  launch.shared_memory_bytes = wanted.shared_memory_bytes;
+  launch.dependent_launch = wanted.dependent_launch;
+
+  llvm::Type* pointer = builder_.getPtrTy(kGlobalSpace);
+  llvm::Type* i64 = builder_.getInt64Ty();
+  auto* map_type = llvm::ArrayType::get(i64, kTensorMapBytes / 8);
+  std::vector<llvm::Type*> types;
+  const size_t buffers = workload_.parameters().size() + workload_.outputs().size() + extra_buffers;
+  for (size_t i = 0; i < buffers; ++i) {
+    launch.arguments.push_back({Argument::Kind::kBuffer, static_cast<int>(i), 0});
+    types.push_back(pointer);
+  }
+  for (size_t i = 0; i < workload_.sizes().size(); ++i) {
+    if (workload_.sizes()[i].fixed()) continue;
+    launch.arguments.push_back({Argument::Kind::kSize, static_cast<int>(i), 0});
+    types.push_back(i64);
+  }
+  const size_t first_map = types.size();
+  for (const TensorMap& map : maps) {
+    launch.arguments.push_back(
+        {Argument::Kind::kTensorMap, static_cast<int>(tensor_maps_.size()), 0});
+    tensor_maps_.push_back(map);
+    types.push_back(builder_.getPtrTy());
+  }
+  if (workspace_.bytes > 0) {
+    launch.arguments.push_back({Argument::Kind::kWorkspace, 0, 0});
+    types.push_back(pointer);
+  }
+
+  auto* function =
+      llvm::Function::Create(llvm::FunctionType::get(builder_.getVoidTy(), types, false),
+                             llvm::Function::ExternalLinkage, launch.entry, *module_);
+  function->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  DeviceEntry entry;
+  entry.function = function;
+  for (size_t i = 0; i < buffers; ++i) {
+    function->getArg(i)->setName(absl::StrCat("buffer", i));
+    entry.buffers.push_back(function->getArg(i));
+    if (wanted.dependent_launch) continue;
+    function->addParamAttr(i, llvm::Attribute::NoAlias);
+    if (i < workload_.parameters().size()) function->addParamAttr(i, llvm::Attribute::ReadOnly);
+  }
+  size_t next = buffers;
+  for (const SizeRange& size : workload_.sizes()) {
+    entry.sizes.push_back(size.fixed() ? Int(size.low)
+                                       : static_cast<llvm::Value*>(function->getArg(next++)));
+  }
+  builder_.SetInsertPoint(llvm::BasicBlock::Create(*context_, "entry", function));
+
+  // Annotations, as LLVM 19's NVPTXUtilities reads them. Without grid_constant a map would be
+  // copied to local memory, where the copy engine cannot read it.
+  llvm::NamedMDNode* annotations = module_->getOrInsertNamedMetadata("nvvm.annotations");
+  auto* self = llvm::ConstantAsMetadata::get(function);
+  auto annotate = [&](const char* name, llvm::Metadata* value) {
+    annotations->addOperand(
+        llvm::MDNode::get(*context_, {self, llvm::MDString::get(*context_, name), value}));
+  };
+  auto number = [&](int value) {
+    return llvm::ConstantAsMetadata::get(builder_.getInt32(static_cast<uint32_t>(value)));
+  };
+  annotate("reqntidx", number(wanted.block));
+  annotate("reqntidy", number(1));
+  annotate("reqntidz", number(1));
+  if (wanted.minimum_blocks > 0) annotate("minctasm", number(wanted.minimum_blocks));
+  std::vector<llvm::Metadata*> constant_parameters;
+  for (size_t i = first_map; i < first_map + maps.size(); ++i) {
+    const auto parameter = static_cast<unsigned>(i);
+    function->addParamAttr(parameter, llvm::Attribute::getWithByValType(*context_, map_type));
+    function->addParamAttr(parameter,
+                           llvm::Attribute::getWithAlignment(*context_, llvm::Align(64)));
+    constant_parameters.push_back(number(static_cast<int>(i) + 1));  // counted from 1
+    entry.tensor_maps.push_back(builder_.CreatePtrToInt(function->getArg(parameter), i64));
+  }
+  if (!maps.empty()) annotate("grid_constant", llvm::MDNode::get(*context_, constant_parameters));
+  if (workspace_.bytes > 0) {
+    entry.workspace = function->getArg(types.size() - 1);
+    if (!wanted.dependent_launch)
+      function->addParamAttr(types.size() - 1, llvm::Attribute::NoAlias);
+  }
+  entry.shared = module_->getNamedValue(kSharedName);
+  if (entry.shared == nullptr) {
+    auto* shared = new llvm::GlobalVariable(
+        *module_, llvm::ArrayType::get(builder_.getInt8Ty(), 0), /*isConstant=*/false,
+        llvm::GlobalValue::ExternalLinkage, nullptr, kSharedName, nullptr,
+        llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+    shared->setAlignment(llvm::Align(1024));
+    entry.shared = shared;
+  }
+  launches_.push_back(std::move(launch));
+  entry_ = function;
+  return entry;
+}
+
+llvm::Value* KernelModule::ThreadInBlock() {
+  return builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {});
+}
+llvm::Value* KernelModule::BlockInGrid() {
+  return builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
+}
+void KernelModule::Barrier() { builder_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
 
 void KernelModule::EndEntry() {
   builder_.CreateRetVoid();

@@ -22,14 +22,23 @@ Share ShareOf(KernelModule& m, const KernelModule::Entry& entry, Value* count, i
           m.Min(b.CreateNSWMul(end, m.Int(granule)), count)};
 }
 
-Value* PointCount(KernelModule& m, const KernelModule::Entry& entry,
+void ForGridStride(KernelModule& m, const DeviceLaunch& launch, Value* count,
+                   const std::function<void(Value*)>& body) {
+  auto& b = m.builder();
+  Value* block = b.CreateZExt(m.BlockInGrid(), b.getInt64Ty());
+  Value* thread = b.CreateZExt(m.ThreadInBlock(), b.getInt64Ty());
+  Value* first = b.CreateNSWAdd(b.CreateNSWMul(block, m.Int(launch.block)), thread);
+  m.For(first, count, int64_t{launch.grid[0]} * launch.block, "mine", body);
+}
+
+Value* PointCount(KernelModule& m, const KernelModule::EntryValues& entry,
                   absl::Span<const int> indices) {
   Value* count = m.Int(1);
   for (int index : indices) count = m.builder().CreateNSWMul(count, entry.sizes[index]);
   return count;
 }
 
-void SetIndicesFromPosition(KernelModule& m, const KernelModule::Entry& entry,
+void SetIndicesFromPosition(KernelModule& m, const KernelModule::EntryValues& entry,
                             absl::Span<const int> indices, Value* position, EmitContext* context) {
   auto& b = m.builder();
   for (size_t i = indices.size(); i-- > 0;) {
@@ -44,7 +53,7 @@ void SetIndicesFromPosition(KernelModule& m, const KernelModule::Entry& entry,
   }
 }
 
-void ForEach(KernelModule& m, const KernelModule::Entry& entry, absl::Span<const int> indices,
+void ForEach(KernelModule& m, const KernelModule::EntryValues& entry, absl::Span<const int> indices,
              EmitContext* context, const std::function<void()>& body) {
   if (indices.empty()) return body();
   const int index = indices[0];

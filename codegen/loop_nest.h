@@ -20,17 +20,23 @@ struct Share {
 Share ShareOf(KernelModule& module, const KernelModule::Entry& entry, llvm::Value* count,
               int64_t granule = 1);
 
+// GPU: every thread of the grid takes each so-manieth position of [0, count), so that neighbouring
+// threads have neighbouring positions: thread, thread + threads, … .
+void ForGridStride(KernelModule& module, const DeviceLaunch& launch, llvm::Value* count,
+                   const std::function<void(llvm::Value*)>& body);
+
 // The product of the sizes of `indices`, i64.
-llvm::Value* PointCount(KernelModule& module, const KernelModule::Entry& entry,
+llvm::Value* PointCount(KernelModule& module, const KernelModule::EntryValues& entry,
                         absl::Span<const int> indices);
 // Sets context->index_values of `indices` from their row-major position, the last fastest.
-void SetIndicesFromPosition(KernelModule& module, const KernelModule::Entry& entry,
+void SetIndicesFromPosition(KernelModule& module, const KernelModule::EntryValues& entry,
                             absl::Span<const int> indices, llvm::Value* position,
                             EmitContext* context);
 // Loops over all values of `indices` (0 … size-1 each), the last innermost; the body finds them in
 // context->index_values.
-void ForEach(KernelModule& module, const KernelModule::Entry& entry, absl::Span<const int> indices,
-             EmitContext* context, const std::function<void()>& body);
+void ForEach(KernelModule& module, const KernelModule::EntryValues& entry,
+             absl::Span<const int> indices, EmitContext* context,
+             const std::function<void()>& body);
 
 // All lanes of a vector as one number: halves are combined until one lane is left.
 llvm::Value* CombineLanes(KernelModule& module, ReduceOp op, llvm::Value* value);

@@ -13,15 +13,12 @@ namespace {
 
 using llvm::Value;
 
-// Writes one statement as one launch.
+// Writes the points of one statement, in an entry that has begun.
 class StatementWriter {
  public:
-  StatementWriter(KernelModule& module, const NaivePlan& plan, const Statement& statement)
-      : m_(module),
-        plan_(plan),
-        statement_(statement),
-        entry_(module.BeginEntry(plan.threads)),
-        access_(module, entry_) {
+  StatementWriter(KernelModule& module, const NaivePlan& plan, const Statement& statement,
+                  const KernelModule::EntryValues& entry)
+      : m_(module), statement_(statement), entry_(entry), access_(module, entry) {
     for (const NaivePlan::Placement& placement : plan.placements) {
       Value* base = m_.builder().CreateConstGEP1_64(m_.builder().getInt8Ty(), entry_.workspace,
                                                     placement.offset_bytes);
@@ -35,25 +32,23 @@ class StatementWriter {
     }
   }
 
-  void Write() {
-    const Share share = ShareOf(m_, entry_, PointCount(m_, entry_, statement_.indices));
-    m_.For(share.begin, share.end, 1, "point", [&](Value* point) {
-      EmitContext context;
-      context.index_values.resize(entry_.sizes.size(), nullptr);
-      context.sizes = entry_.sizes;
-      SetIndicesFromPosition(m_, entry_, statement_.indices, point, &context);
-      Value* value = Evaluate(*statement_.value, &context);
-      if (kept_ != nullptr) m_.StoreElements(kept_type_, value, kept_, point, 1);
-      if (!m_.workload().program().tensors[statement_.tensor].is_output) return;
-      std::vector<AffineIndex> subscripts;
-      for (int index : statement_.indices) {
-        AffineIndex subscript;
-        subscript.terms.push_back({1, AffineTerm::Kind::kIndex, index, nullptr, 1});
-        subscripts.push_back(subscript);
-      }
-      access_.Write(statement_.tensor, subscripts, value, context);
-    });
-    m_.EndEntry();
+  Value* PointCount() { return tilewright::PointCount(m_, entry_, statement_.indices); }
+
+  void Point(Value* point) {
+    EmitContext context;
+    context.index_values.resize(entry_.sizes.size(), nullptr);
+    context.sizes = entry_.sizes;
+    SetIndicesFromPosition(m_, entry_, statement_.indices, point, &context);
+    Value* value = Evaluate(*statement_.value, &context);
+    if (kept_ != nullptr) m_.StoreElements(kept_type_, value, kept_, point, 1);
+    if (!m_.workload().program().tensors[statement_.tensor].is_output) return;
+    std::vector<AffineIndex> subscripts;
+    for (int index : statement_.indices) {
+      AffineIndex subscript;
+      subscript.terms.push_back({1, AffineTerm::Kind::kIndex, index, nullptr, 1});
+      subscripts.push_back(subscript);
+    }
+    access_.Write(statement_.tensor, subscripts, value, context);
   }
 
  private:
@@ -82,9 +77,8 @@ class StatementWriter {
   }
 
   KernelModule& m_;
-  const NaivePlan& plan_;
   const Statement& statement_;
-  KernelModule::Entry entry_;
+  const KernelModule::EntryValues& entry_;
   TensorAccess access_;
   Value* kept_ = nullptr;
   ElementType kept_type_ = ElementType::kF32;
@@ -96,7 +90,28 @@ absl::Status WriteNaive(const Candidate& candidate, const Plan& plan, KernelModu
   const auto& naive = static_cast<const NaivePlan&>(plan);
   module->workspace().bytes = naive.workspace_bytes;
   for (const Statement& statement : candidate.workload.program().statements) {
-    StatementWriter(*module, naive, statement).Write();
+    const KernelModule::Entry entry = module->BeginEntry(naive.threads);
+    StatementWriter writer(*module, naive, statement, entry);
+    const Share share = ShareOf(*module, entry, writer.PointCount());
+    module->For(share.begin, share.end, 1, "point", [&](Value* point) { writer.Point(point); });
+    module->EndEntry();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteNaiveOnGpu(const Candidate& candidate, const Plan& plan, KernelModule* module) {
+  const auto& naive = static_cast<const NaivePlan&>(plan);
+  module->workspace().bytes = naive.workspace_bytes;
+  module->AllowSpills();
+  size_t number = 0;
+  for (const Statement& statement : candidate.workload.program().statements) {
+    DeviceLaunch launch;
+    launch.grid[0] = naive.grids[number++];
+    launch.block = naive.block;
+    const KernelModule::DeviceEntry entry = module->BeginDeviceEntry(launch);
+    StatementWriter writer(*module, naive, statement, entry);
+    ForGridStride(*module, launch, writer.PointCount(), [&](Value* point) { writer.Point(point); });
+    module->EndEntry();
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Writer of the naive variants (schedule/naive.h).
+// Writers of the naive variants (schedule/naive.h), on a CPU and on a GPU.
 #ifndef TILEWRIGHT_CODEGEN_NAIVE_H_
 #define TILEWRIGHT_CODEGEN_NAIVE_H_
 
@@ -8,6 +8,7 @@
 namespace tilewright {
 
 absl::Status WriteNaive(const Candidate& candidate, const Plan& plan, KernelModule* module);
+absl::Status WriteNaiveOnGpu(const Candidate& candidate, const Plan& plan, KernelModule* module);
 
 }  // namespace tilewright
 

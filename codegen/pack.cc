@@ -24,6 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kManifestName[] = "manifest.json";
+// The only backend that pack_launcher.cc writes a launcher for.
+constexpr char kPackBackend[] = "host";
 
 absl::Status AtItem(const std::string& name, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("workload '", name, "': ", status.message()));
@@ -60,6 +62,9 @@ absl::Status CheckKernel(const Workload& workload, const Kernel& kernel) {
     if (!is_symbol)
       return absl::InvalidArgumentError(
           absl::StrCat("a launch's entry '", launch.entry, "' is no tw_ symbol"));
+    if (launch.on_gpu())
+      return absl::InvalidArgumentError(absl::StrCat(
+          "launch '", launch.entry, "' is one on a GPU; the launcher calls CPU kernels"));
     for (const Argument& argument : launch.arguments) {
       const int count = argument.kind == Argument::Kind::kBuffer ? buffers : sizes;
       if (argument.kind == Argument::Kind::kInteger) continue;
@@ -179,6 +184,11 @@ absl::Status MoveInto(const fs::path& made, const fs::path& directory) {
 }  // namespace
 
 absl::StatusOr<Pack> BuildPack(absl::Span<const PackItem> items, const PackOptions& options) {
+  if (options.target.backend != kPackBackend) {
+    return absl::UnimplementedError(absl::StrCat(
+        "a pack for ", options.target.kind, ": the launcher calls kernels of the backend ",
+        kPackBackend, " only, not of ", options.target.backend));
+  }
   if (absl::Status status = CheckItems(items, options.name); !status.ok()) return status;
   Pack old;
   if (!options.reuse.empty()) {

@@ -30,7 +30,7 @@ bool StaysInside(const Workload& workload, int tensor, int dimension,
 
 }  // namespace
 
-TensorAccess::TensorAccess(KernelModule& module, const KernelModule::Entry& entry)
+TensorAccess::TensorAccess(KernelModule& module, const KernelModule::EntryValues& entry)
     : module_(module), sizes_(entry.sizes) {
   const Workload& workload = module.workload();
   size_t i = 0;

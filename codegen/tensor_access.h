@@ -18,7 +18,7 @@ namespace tilewright {
 // One per entry. Not thread-safe; borrows the module.
 class TensorAccess {
  public:
-  TensorAccess(KernelModule& module, const KernelModule::Entry& entry);
+  TensorAccess(KernelModule& module, const KernelModule::EntryValues& entry);
 
   // Where readers find a tensor that is not a parameter: dense row-major, at `base`, elements of
   // `type`.

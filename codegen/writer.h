@@ -65,9 +65,10 @@ absl::StatusOr<Kernel> WriteKernel(const Candidate& candidate, const Catalogue& 
 // The reference for output checks: naive loops with f64 accumulators, and beside each output value
 // the absolute error bound E of DESIGN.md 6. Its buffers are the workload's parameters, then for
 // each output a value buffer and a bound buffer, both f64 and dense row-major. `u_acc` is the unit
-// roundoff of the candidate's accumulator.
+// roundoff of the candidate's accumulator; `threads` are those of a launch on a CPU.
 absl::StatusOr<Kernel> WriteReferenceKernel(const Workload& workload, const Target& target,
-                                            double u_acc, int threads);
+                                            double u_acc, int threads,
+                                            const WriteOptions& options = {});
 
 // "tilewright-codegen 1, LLVM 19.1.7": what decides the bytes beside the candidate.
 std::string ToolchainId(const Target& target);

@@ -13,11 +13,14 @@ namespace tilewright {
 absl::Span<const Writer> AllWriters() {
   static const auto* const kWriters = new std::vector<Writer>{
       {"contraction.naive", "host", WriteNaive},
+      {"contraction.naive", "nvptx", WriteNaiveOnGpu},
       {"contraction.tiled", "host", WriteContractionTiled},
       {"contraction.dot", "host", WriteContractionDot},
       {"pointwise.naive", "host", WriteNaive},
+      {"pointwise.naive", "nvptx", WriteNaiveOnGpu},
       {"pointwise.vectorised", "host", WritePointwiseVectorised},
       {"row_reduction.naive", "host", WriteNaive},
+      {"row_reduction.naive", "nvptx", WriteNaiveOnGpu},
       {"row_reduction.fused", "host", WriteRowReductionFused},
   };
   return *kWriters;

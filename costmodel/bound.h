@@ -39,7 +39,8 @@ struct DeviceRates {
 // What a target's facts and typical cores suggest before anything is measured. `operand_bytes` is
 // the size of the elements that the inner loop multiplies (4 where half types are widened).
 DeviceRates DefaultRates(const Target& target, int operand_bytes);
-// The same with `operand_bytes` of a workload: the accumulator type of its widest parameter.
+// The same with `operand_bytes` of a workload: the accumulator type of its widest parameter; on a
+// GPU, whose tensor cores multiply what is stored, the smallest parameter.
 DeviceRates DefaultRates(const Target& target, const Workload& workload);
 
 // What the bound reads of a plan, beside nothing else.

@@ -61,6 +61,15 @@ FeatureExtractor::FeatureExtractor(std::shared_ptr<const ScheduleSpace> space, S
   }
   const Target& target = space_->target();
   constant("target.cores", "core", target.cores);
+  if (target.is_gpu()) {
+    constant("target.l2_bytes", "B", static_cast<double>(target.l2_bytes));
+    constant("target.clock_mhz", "MHz", target.clock_mhz);
+    constant("target.memory_bytes_per_second", "B/s",
+             static_cast<double>(target.memory_bytes_per_second));
+    constant("target.shared_memory_bytes", "B", static_cast<double>(target.shared_memory_bytes));
+    constant("target.tensor_operations_per_cycle", "op", target.tensor_operations_per_cycle);
+    return;
+  }
   constant("target.vector_bits", "bit", target.vector_bits);
   constant("target.l1_bytes", "B", static_cast<double>(target.l1_bytes));
   constant("target.l2_bytes", "B", static_cast<double>(target.l2_bytes));

@@ -34,9 +34,10 @@ v1::BuiltKernel Answer(const v1::BuildTask& task, const Catalogue& catalogue) {
   const absl::StatusOr<Kernel> kernel = Build(task, catalogue);
   built.mutable_facts()->set_build_ns(static_cast<uint64_t>((MonotonicSeconds() - start) * 1e9));
   if (!kernel.ok()) {
-    const FailureKind kind = absl::IsResourceExhausted(kernel.status())
-                                 ? FailureKind::kResourceLimit
-                                 : FailureKind::kBuildFailed;
+    const FailureKind kind =
+        absl::IsResourceExhausted(kernel.status())  ? FailureKind::kResourceLimit
+        : absl::IsDeadlineExceeded(kernel.status()) ? FailureKind::kBuildTimeout
+                                                    : FailureKind::kBuildFailed;
     built.mutable_failure()->set_kind(std::string(Info(kind).name));
     built.mutable_failure()->set_text(std::string(kernel.status().message()));
     return built;

@@ -30,6 +30,9 @@ absl::StatusOr<uint64_t> ArgumentValue(const Argument& argument, const BufferTab
           absl::StrCat("recipe: size ", argument.number, " of ", sizes.size(), " does not exist"));
     case Argument::Kind::kInteger:
       return static_cast<uint64_t>(argument.value);
+    case Argument::Kind::kTensorMap:
+    case Argument::Kind::kWorkspace:
+      return absl::InvalidArgumentError("recipe: an argument that only launches on GPUs have");
   }
   return absl::InvalidArgumentError("recipe: unknown kind of argument");
 }

@@ -24,7 +24,7 @@ double Points(absl::Span<const int> indices, absl::Span<const int64_t> sizes) {
 }
 
 // Adds the loads of an expression evaluated `times` times, `inner` being the index of the innermost
-// loop around it.
+// loop around it; on a GPU the index that neighbouring threads differ in.
 void AddLoads(const Workload& workload, const Target& target, absl::Span<const int64_t> sizes,
               const Expr& expr, double times, int inner, LoadTraffic* traffic) {
   if (expr.kind == Expr::Kind::kRead) {
@@ -37,14 +37,16 @@ void AddLoads(const Workload& workload, const Target& target, absl::Span<const i
           step += term.coefficient * strides[d];
       }
     }
-    const int64_t moved = std::min<int64_t>(std::abs(step) * bytes, target.cache_line_bytes);
+    // A GPU moves sectors of 32 bytes.
+    const int64_t line = target.is_gpu() ? 32 : target.cache_line_bytes;
+    const int64_t moved = std::min<int64_t>(std::abs(step) * bytes, line);
     traffic->l1_bytes += times * bytes;
     traffic->l2_bytes += times * static_cast<double>(moved);
     return;
   }
   if (expr.kind == Expr::Kind::kReduce) {
     times *= Points(expr.reduce_indices, sizes);
-    inner = expr.reduce_indices.back();
+    if (!target.is_gpu()) inner = expr.reduce_indices.back();
   }
   for (const ExprPtr& operand : expr.operands)
     AddLoads(workload, target, sizes, *operand, times, inner, traffic);
@@ -64,6 +66,9 @@ bool IsReadLater(const Program& program, int tensor) {
 const char kThreadsHelp[] =
     "threads of a launch (OMP_NUM_THREADS elsewhere); more lose where a thread's share is smaller "
     "than what starting it costs";
+
+const char kBlockHelp[] =
+    "threads of a block; more lose where points are too few to give every SM a block";
 
 std::vector<int64_t> ThreadValues(const Target& target) {
   std::vector<int64_t> values;
@@ -85,12 +90,48 @@ LoadTraffic CountNaiveLoads(const Workload& workload, const Target& target,
 
 namespace {
 
+// A GPU's part of the plan, whose points and traffic are known.
+void PlanGrids(const Workload& workload, const Target& target, absl::Span<const int64_t> sizes,
+               NaivePlan* plan) {
+  const int64_t resident =
+      int64_t{target.cores} * std::max(1, target.threads_per_core / plan->block);
+  const Sizes high = workload.HighestSizes();
+  int largest = 1;
+  double rounds = 0;  // the most points that one thread has, all statements
+  double points = 0;
+  double threads = 0;
+  for (const Statement& statement : workload.program().statements) {
+    const double blocks = std::ceil(Points(statement.indices, high) / plan->block);
+    const int grid = static_cast<int>(std::min(blocks, static_cast<double>(resident)));
+    plan->grids.push_back(grid);
+    largest = std::max(largest, grid);
+    const double count = Points(statement.indices, sizes);
+    const double own = std::ceil(count / (static_cast<double>(grid) * plan->block));
+    points += count;
+    rounds += own;
+    threads += own * grid * plan->block;
+  }
+  plan->threads = std::min(target.cores, largest);
+  plan->l3_bytes = 0;
+  // Two loads and their addresses for each multiply-add.
+  constexpr double kArithmeticShare = 1.0 / 8;
+  plan->issue_efficiency = kArithmeticShare * target.OperationsPerCycle(4) /
+                           target.PeakOperationsPerCycle(workload.SmallestParameterBytes());
+  plan->balance = points / std::max(1.0, threads);
+  plan->quantities.push_back({"blocks", "block", static_cast<double>(largest)});
+  plan->quantities.push_back({"points_per_thread", "point", rounds});
+}
+
 std::unique_ptr<Plan> PlanNaive(const Workload& workload, const Target& target,
                                 absl::Span<const int64_t> numbers,
                                 absl::Span<const int64_t> sizes) {
   auto plan = std::make_unique<NaivePlan>();
   const Program& program = workload.program();
-  plan->threads = static_cast<int>(numbers[0]);
+  if (target.is_gpu()) {
+    plan->block = static_cast<int>(numbers[0]);
+  } else {
+    plan->threads = static_cast<int>(numbers[0]);
+  }
   double stored_bytes = 0;
   double rounds = 0;  // the longest thread's points, all statements
   double points = 0;
@@ -124,21 +165,29 @@ std::unique_ptr<Plan> PlanNaive(const Workload& workload, const Target& target,
   plan->balance = points / (rounds * plan->threads);
   plan->quantities = {{"launches", "launch", static_cast<double>(program.statements.size())},
                       {"points", "point", points}};
+  if (target.is_gpu()) PlanGrids(workload, target, sizes, plan.get());
   return plan;
 }
 
 Variant NaiveVariant(const std::string& family, const std::string& help,
                      std::function<absl::Status(const Workload&, const Target&)> applies) {
   const std::string name = family + ".naive";
-  Variant variant{name, family, help, {"host"}, std::move(applies), nullptr, PlanNaive, nullptr};
+  Variant variant{name,    family,    help,   {"host", "nvptx"}, std::move(applies),
+                  nullptr, PlanNaive, nullptr};
   variant.define = [name](const Workload&, const Target& target) {
     SpaceDefinition definition;
     definition.variant = name;
+    if (target.is_gpu()) {
+      definition.decisions.push_back(
+          {"block", kBlockHelp, IntegerValues({64, 128, 256, 512}), {}, nullptr, ""});
+      return definition;
+    }
     definition.decisions.push_back(
         {"threads", kThreadsHelp, IntegerValues(ThreadValues(target)), {}, nullptr, ""});
     return definition;
   };
   variant.default_schedule = [name](const Workload&, const Target& target) {
+    if (target.is_gpu()) return Schedule{name, {{"block", "128"}}};
     return Schedule{name, {{"threads", absl::StrCat(target.cores)}}};
   };
   return variant;

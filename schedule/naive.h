@@ -1,7 +1,8 @@
 // The naive method: each statement becomes a loop nest over its output points, split evenly between
 // threads, with reductions as inner loops; intermediates live in the workspace; one launch per
-// statement. It writes any program, so every family has it as the first of its variants: the
-// baseline, and the last resort as an anchor.
+// statement. On a GPU every thread of a grid takes every so-manieth point. It writes any program,
+// so every family has it as the first of its variants: the baseline, and the last resort as an
+// anchor.
 #ifndef TILEWRIGHT_SCHEDULE_NAIVE_H_
 #define TILEWRIGHT_SCHEDULE_NAIVE_H_
 
@@ -22,6 +23,10 @@ struct NaivePlan : Plan {
     ElementType type = ElementType::kF32;
   };
   std::vector<Placement> placements;
+  // GPU: threads of a block, and the blocks of each statement's launch, at most as many as the
+  // device holds at once.
+  int block = 0;
+  std::vector<int> grids;
 };
 
 // The rows `contraction.naive`, `pointwise.naive` and `row_reduction.naive`, which differ in the

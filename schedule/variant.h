@@ -33,14 +33,15 @@ struct Quantity {
 
 struct Plan {
   virtual ~Plan() = default;
-  int threads = 1;              // CPU: threads of a launch
+  int threads = 1;              // threads of a launch; on a GPU the SMs that have work
   int64_t workspace_bytes = 0;  // at the highest sizes
   double operations = 0;        // what the kernel executes, padding included, at `sizes`
   double memory_bytes = 0;      // to and from main memory
   double l3_bytes = 0;          // between L3 and L2, all cores
-  double l2_bytes = 0;          // between L2 and L1, all cores
+  double l2_bytes = 0;          // between L2 and L1 (a GPU: and shared memory), all cores
   double l1_bytes = 0;          // loads and stores of the inner loops, all cores
-  // 0..1: the share of the arithmetic peak that the inner loop's instruction mix allows.
+  // 0..1: the share of the arithmetic peak that the inner loop's instruction mix allows. A GPU's
+  // peak is Target::PeakOperationsPerCycle of Workload::SmallestParameterBytes.
   double issue_efficiency = 1;
   // 0..1: the share of the threads' time that has work (1 = balanced).
   double balance = 1;

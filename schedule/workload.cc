@@ -215,6 +215,12 @@ int64_t Workload::BufferBytes(int tensor, absl::Span<const int64_t> sizes) const
   return BufferElements(tensor, sizes) * Info(layouts_[tensor].type).bytes;
 }
 
+int Workload::SmallestParameterBytes() const {
+  int bytes = 8;
+  for (int tensor : parameters_) bytes = std::min(bytes, Info(layouts_[tensor].type).bytes);
+  return bytes;
+}
+
 absl::StatusOr<Sizes> ParseSizesAt(const Workload& workload, const Names& names,
                                    std::string_view text) {
   Sizes sizes = workload.HighestSizes();

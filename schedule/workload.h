@@ -102,6 +102,9 @@ class Workload {
   int64_t BufferElements(int tensor, absl::Span<const int64_t> sizes) const;
   int64_t BufferBytes(int tensor, absl::Span<const int64_t> sizes) const;
 
+  // Of the elements of the parameters; 8 if there are none.
+  int SmallestParameterBytes() const;
+
   // Arithmetic operations of one call: each +, *, /, comparison and function counts 1 per point; a
   // sum of K terms counts K additions, so a matmul is 2mnk.
   double Operations(absl::Span<const int64_t> sizes) const;

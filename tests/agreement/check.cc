@@ -34,7 +34,8 @@ std::vector<std::vector<int64_t>> AllPoints(const std::vector<int64_t>& shape) {
   return points;
 }
 
-// u of what sums accumulate in.
+}  // namespace
+
 double AccumulatorRoundoff(const Workload& workload) {
   for (int tensor : workload.parameters()) {
     if (Info(workload.layout(tensor).type).accumulator == ElementType::kF32)
@@ -42,8 +43,6 @@ double AccumulatorRoundoff(const Workload& workload) {
   }
   return Info(ElementType::kF64).unit_roundoff;
 }
-
-}  // namespace
 
 bool IsWithinBound(ElementType type, double out, double reference, double bound) {
   if (!(bound < INFINITY)) return false;
@@ -118,6 +117,11 @@ Expected MakeExpected(const Workload& workload, const Target& target, const Size
 std::string Disagreement(const Workload& workload, const Kernel& kernel, const Expected& expected) {
   auto loaded = LoadedKernel::Load(kernel);
   if (!loaded.ok()) return std::string(loaded.status().message());
+  return Disagreement(workload, **loaded, expected, LoadedKernel::Order::kAtOnce);
+}
+
+std::string Disagreement(const Workload& workload, LoadedKernel& kernel, const Expected& expected,
+                         LoadedKernel::Order order) {
   std::vector<std::vector<char>> inputs = expected.inputs;
   std::vector<std::vector<char>> outputs;
   std::vector<void*> buffers;
@@ -127,7 +131,7 @@ std::string Disagreement(const Workload& workload, const Kernel& kernel, const E
                          static_cast<char>(kGuard));
   }
   for (auto& output : outputs) buffers.push_back(output.data() + kGuardBytes);
-  (*loaded)->Run(buffers, expected.sizes);
+  kernel.Run(buffers, expected.sizes, order);
   if (inputs != expected.inputs) return "an input was modified";
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (size_t g = 0; g < kGuardBytes; ++g) {

@@ -9,6 +9,7 @@
 
 #include "codegen/writer.h"
 #include "schedule/workload.h"
+#include "tests/codegen/host_loader.h"
 
 namespace tilewright {
 
@@ -29,6 +30,12 @@ Expected MakeExpected(const Workload& workload, const Target& target, const Size
 // The first element that breaks the rule, or that was written outside the output; empty if all is
 // well.
 std::string Disagreement(const Workload& workload, const Kernel& kernel, const Expected& expected);
+// The same for a kernel that is loaded, of whatever backend.
+std::string Disagreement(const Workload& workload, LoadedKernel& kernel, const Expected& expected,
+                         LoadedKernel::Order order);
+
+// The unit roundoff of what the workload's sums accumulate in.
+double AccumulatorRoundoff(const Workload& workload);
 
 // |out - round(ref)| <= 2E + u |ref| + the smallest subnormal, with the rules for NaN, infinities,
 // overflow and integers.

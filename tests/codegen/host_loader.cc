@@ -46,6 +46,9 @@ class OrcKernel : public LoadedKernel {
           case Argument::Kind::kInteger:
             args.push_back(static_cast<uint64_t>(argument.value));
             break;
+          case Argument::Kind::kTensorMap:
+          case Argument::Kind::kWorkspace:
+            std::abort();  // of GPUs
         }
       }
       auto call = [&](int thread) {

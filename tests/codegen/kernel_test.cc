@@ -60,8 +60,81 @@ TEST(Recipe, NamesTheFieldThatIsMissingOrOfTheWrongType) {
 }
 
 TEST(Recipe, RefusesANewerVersionByNumber) {
-  EXPECT_THAT(RefusalOf("\"version\":1", "\"version\":2"),
-              HasSubstr("version is 2; this build reads version 1"));
+  EXPECT_THAT(RefusalOf("\"version\":1", "\"version\":3"),
+              HasSubstr("version is 3; this build reads versions 1 and 2"));
+}
+
+Stride Fixed(int64_t value) { return {{{value, {}}}}; }
+
+Kernel GpuExample() {
+  Kernel kernel;
+  kernel.objects = {{"cubin-sm_90a", "bytes"}};
+  Launch launch;
+  launch.entry = "tw_0123456789abcdef";
+  launch.arguments = {{Argument::Kind::kBuffer, 0, 0},
+                      {Argument::Kind::kSize, 0, 0},
+                      {Argument::Kind::kTensorMap, 0, 0},
+                      {Argument::Kind::kWorkspace, 0, 256}};
+  launch.grid = {132, 1, 1};
+  launch.block = 384;
+  launch.cluster = 2;
+  launch.shared_memory_bytes = 232448;
+  launch.dependent_launch = true;
+  kernel.launches = {launch};
+  kernel.tensor_maps = {{.buffer = 0,
+                         .type = ElementType::kBF16,
+                         .dims = {{Fixed(64), Fixed(1)}, {{{{1, {0}}}}, Fixed(64)}},
+                         .box = {64, 128},
+                         .swizzle_bytes = 128,
+                         .l2_promotion_bytes = 256}};
+  kernel.workspace = {512, 256, true};
+  kernel.domain.sizes = {{1, 8192}, {64, 64}};
+  kernel.domain.alignments = {16, 2};
+  kernel.digests = {"aa", "cc", "bb"};
+  kernel.resources = {{"registers", 168}};
+  return kernel;
+}
+
+// The second line of docs/formats/recipe.md.
+constexpr char kGpuGolden[] =
+    R"({"digests":{"assembly":"cc","binary":"bb","ir":"aa"},"domain":{"alignments":[16,2],"sizes":[[1,8192],[64,64]]},)"
+    R"("launches":[{"arguments":[{"kind":"buffer","number":0},{"kind":"size","number":0},{"kind":"tensor_map","number":0},)"
+    R"({"kind":"workspace","value":256}],"block":384,"cluster":2,"dependent_launch":true,"entry":"tw_0123456789abcdef",)"
+    R"("grid":[132,1,1],"shared_memory_bytes":232448}],"objects":[{"format":"cubin-sm_90a"}],"resources":{"registers":168},)"
+    R"("tensor_maps":[{"box":[64,128],"buffer":0,"dims":[{"extent":[{"coefficient":64,"sizes":[]}],"stride":[{"coefficient":1,"sizes":[]}]},)"
+    R"({"extent":[{"coefficient":1,"sizes":[0]}],"stride":[{"coefficient":64,"sizes":[]}]}],"l2_promotion_bytes":256,"swizzle_bytes":128,)"
+    R"("type":"bf16"}],"version":2,"workspace":{"alignment":256,"bytes":512,"zeroed":true}})";
+
+TEST(Recipe, OfAGpuKernelHasGridsAndTensorMaps) {
+  EXPECT_EQ(GpuExample().RecipeJson(), kGpuGolden);
+}
+
+TEST(Recipe, OfAGpuKernelReadsBack) {
+  auto read = ParseRecipe(kGpuGolden);
+  ASSERT_TRUE(read.ok()) << read.status();
+  Kernel expected = GpuExample();
+  expected.objects[0].bytes.clear();
+  EXPECT_EQ(*read, expected);
+}
+
+std::string GpuRefusalOf(const std::string& from, const std::string& to) {
+  std::string text = kGpuGolden;
+  text.replace(text.find(from), from.size(), to);
+  return std::string(ParseRecipe(text).status().message());
+}
+
+TEST(Recipe, OfAGpuKernelNamesTheFieldThatIsWrong) {
+  EXPECT_THAT(GpuRefusalOf("[132,1,1]", "[132,1]"), HasSubstr("launches/0/grid"));
+  EXPECT_THAT(GpuRefusalOf("[132,1,1]", "[132,0,1]"), HasSubstr("launches/0/grid"));
+  EXPECT_THAT(GpuRefusalOf("\"block\":384", "\"block\":2048"), HasSubstr("launches/0/block"));
+  EXPECT_THAT(GpuRefusalOf("\"cluster\":2", "\"cluster\":0"), HasSubstr("launches/0/cluster"));
+  EXPECT_THAT(GpuRefusalOf("[64,128]", "[64,512]"), HasSubstr("tensor_maps/0/box"));
+  EXPECT_THAT(GpuRefusalOf("[64,128]", "[64]"), HasSubstr("tensor_maps/0/box"));
+  EXPECT_THAT(GpuRefusalOf("\"bf16\"", "\"bf17\""), HasSubstr("tensor_maps/0/type"));
+  EXPECT_THAT(GpuRefusalOf("\"coefficient\":64", "\"factor\":64"),
+              HasSubstr("tensor_maps/0/dims/0/extent/coefficient"));
+  // The launches of version 1 are those of a CPU.
+  EXPECT_THAT(GpuRefusalOf("\"version\":2", "\"version\":1"), HasSubstr("launches/0/threads"));
 }
 
 TEST(Recipe, RefusesTextThatIsNotJson) {

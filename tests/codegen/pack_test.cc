@@ -373,6 +373,16 @@ TEST_F(PackTest, RefusesNamesThatCannotBeFunctions) {
   EXPECT_FALSE(BuildPack({MakeItem("a"), MakeItem("a_workspace_bytes")}, options_).ok());
 }
 
+TEST_F(PackTest, RefusesATargetThatTheLauncherCannotCall) {
+  const absl::StatusOr<Pack> pack = BuildPack(
+      {MakeItem("add_six")},
+      {.name = "test_pack", .target = *FindTarget("cuda:h200"), .catalogue = DefaultCatalogue()});
+  EXPECT_EQ(pack.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(
+      pack.status().message(),
+      HasSubstr("a pack for cuda:h200: the launcher calls kernels of the backend host only"));
+}
+
 TEST_F(PackTest, NamesTheWorkloadWhoseScheduleIsIllegal) {
   PackItem item = MakeItem("broken");
   item.schedule.decisions[0].second = "3";

@@ -36,6 +36,26 @@ TEST(Target, TextHasEveryFactInOrder) {
             "l3_bytes=33554432 cache_line_bytes=64}");
 }
 
+TEST(Target, TextOfAGpuHasTheFactsOfAGpu) {
+  EXPECT_EQ(FindTarget("cuda:h200")->ToString(),
+            "cuda:h200{backend=nvptx llvm_cpu=sm_90a features=+ptx85 cores=132 clock_mhz=1980 "
+            "memory_bytes_per_second=4800000000000 l2_bytes=62914560 shared_memory_bytes=232448 "
+            "shared_memory_per_core_bytes=233472 registers_per_core=65536 threads_per_core=2048 "
+            "f32_operations_per_cycle=256 tensor_operations_per_cycle=4096 "
+            "f64_operations_per_cycle=256}");
+}
+
+TEST(Target, FactsOfAnotherBackendAreUnknown) {
+  const std::string text = FindTarget("cuda:a100")->ToString();
+  EXPECT_THAT(Message(ParseTarget(absl::StrReplaceAll(text, {{"cores=", "vector_bits=1 cores="}}))),
+              HasSubstr("unknown fact 'vector_bits'; known: backend, llvm_cpu, features, cores, "
+                        "clock_mhz"));
+  EXPECT_THAT(Message(ParseTarget(absl::StrReplaceAll(text, {{"clock_mhz=1410 ", ""}}))),
+              HasSubstr("the fact 'clock_mhz' is missing"));
+  EXPECT_THAT(Message(ParseTarget(absl::StrReplaceAll(text, {{"nvptx", "vulkan"}}))),
+              HasSubstr("backend='vulkan'; accepted: host, nvptx"));
+}
+
 TEST(Target, FeaturesMayBeEmpty) {
   Target target = KnownTargets()[0];
   target.llvm_features.clear();
@@ -62,6 +82,8 @@ TEST(Target, RefusesAnArchitectureAloneWithTheKindsThatHaveIt) {
             "target 'avx2' names an architecture, not a device kind; kinds that have it: "
             "cpu:x86-64-v3, cpu:x86-64-v4");
   EXPECT_THAT(Message(FindTarget("x86-64-v4")), HasSubstr("kinds that have it: cpu:x86-64-v4"));
+  EXPECT_THAT(Message(FindTarget("sm_90a")),
+              HasSubstr("kinds that have it: cuda:h200, cuda:h100-sxm"));
   EXPECT_THAT(Message(FindTarget("z80")), HasSubstr("unknown target 'z80'; known kinds: cpu:"));
 }
 
@@ -80,6 +102,32 @@ TEST(Target, LimitIsArithmeticAtAClockThatNoCoreReaches) {
   const Target target = *FindTarget("cpu:x86-64-v3");
   EXPECT_NEAR(LimitSeconds(target, 2.0 * 1024 * 1024 * 1024, 12 << 20, 4, true), 1.3282e-3, 1e-6);
   EXPECT_EQ(LimitSeconds(target, 1e9, 1e12, 4, true), LimitSeconds(target, 1e9, 0, 4, false));
+}
+
+// H100 SXM: tensor cores 132 * 4096 * 1.98e9 = 1.0706e15 bf16 operations a second; 8-bit types
+// twice, tf32 half of it. f64 132 * 256 * 1.98e9.
+//   2 * 8192^3 = 1.0995e12 operations: 1.02707 ms, less 5%: 0.975718 ms; f64 16 times that
+TEST(Target, LimitOfAGpuIsItsTensorCoresOrItsMemory) {
+  const Target target = *FindTarget("cuda:h100-sxm");
+  const double operations = 2.0 * 8192 * 8192 * 8192;
+  EXPECT_NEAR(LimitSeconds(target, operations, 0, 2, true), 0.975718e-3, 1e-8);
+  EXPECT_NEAR(LimitSeconds(target, operations, 0, 1, true), 0.975718e-3 / 2, 1e-8);
+  EXPECT_NEAR(LimitSeconds(target, operations, 0, 4, true), 0.975718e-3 * 2, 1e-8);
+  EXPECT_NEAR(LimitSeconds(target, operations, 0, 8, true), 0.975718e-3 * 16, 1e-7);
+  // 3.35e9 bytes at 3.35 TB/s: 1 ms, less 5%. They may lie in a warm cache.
+  EXPECT_NEAR(LimitSeconds(target, 1, 3.35e9, 2, true), 0.95e-3, 1e-9);
+  EXPECT_LT(LimitSeconds(target, 1, 3.35e9, 2, false), 1e-12);
+}
+
+TEST(Target, CountsOperationsOfAGpusCycle) {
+  const Target target = *FindTarget("cuda:a100");
+  EXPECT_EQ(target.OperationsPerCycle(4), 128);
+  EXPECT_EQ(target.OperationsPerCycle(2), 128);
+  EXPECT_EQ(target.OperationsPerCycle(8), 64);
+  EXPECT_EQ(target.PeakOperationsPerCycle(1), 4096);
+  EXPECT_EQ(target.PeakOperationsPerCycle(2), 2048);
+  EXPECT_EQ(target.PeakOperationsPerCycle(4), 1024);
+  EXPECT_EQ(target.PeakOperationsPerCycle(8), 128);
 }
 
 }  // namespace
