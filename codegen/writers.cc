@@ -1,7 +1,9 @@
 #include <vector>
 
 #include "codegen/contraction_dot.h"
+#include "codegen/contraction_skinny.h"
 #include "codegen/contraction_tiled.h"
+#include "codegen/contraction_wgmma.h"
 #include "codegen/naive.h"
 #include "codegen/pointwise_vectorised.h"
 #include "codegen/row_reduction_fused.h"
@@ -16,6 +18,8 @@ absl::Span<const Writer> AllWriters() {
       {"contraction.naive", "nvptx", WriteNaiveOnGpu},
       {"contraction.tiled", "host", WriteContractionTiled},
       {"contraction.dot", "host", WriteContractionDot},
+      {"contraction.wgmma", "nvptx", WriteContractionWgmma},
+      {"contraction.skinny", "nvptx", WriteContractionSkinny},
       {"pointwise.naive", "host", WriteNaive},
       {"pointwise.naive", "nvptx", WriteNaiveOnGpu},
       {"pointwise.vectorised", "host", WritePointwiseVectorised},

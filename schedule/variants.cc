@@ -1,7 +1,9 @@
 #include <vector>
 
 #include "schedule/contraction_dot.h"
+#include "schedule/contraction_skinny.h"
 #include "schedule/contraction_tiled.h"
+#include "schedule/contraction_wgmma.h"
 #include "schedule/naive.h"
 #include "schedule/pointwise_vectorised.h"
 #include "schedule/row_reduction_fused.h"
@@ -13,9 +15,9 @@ namespace tilewright {
 // and docs iterate over it.
 absl::Span<const Variant> AllVariants() {
   static const auto* const variants = new std::vector<Variant>{
-      ContractionNaiveVariant(),  ContractionTiledVariant(),    ContractionDotVariant(),
-      PointwiseNaiveVariant(),    PointwiseVectorisedVariant(), RowReductionNaiveVariant(),
-      RowReductionFusedVariant(),
+      ContractionNaiveVariant(),    ContractionTiledVariant(),  ContractionDotVariant(),
+      ContractionWgmmaVariant(),    ContractionSkinnyVariant(), PointwiseNaiveVariant(),
+      PointwiseVectorisedVariant(), RowReductionNaiveVariant(), RowReductionFusedVariant(),
   };
   return *variants;
 }

@@ -40,12 +40,14 @@ std::vector<GoldenSchedule> ReadGolden() {
 struct Example {
   const char* expression;
   const char* sizes;
+  const char* types = "f32";
 };
 // Between them every variant applies to one.
 constexpr Example kExamples[] = {
     {"C[m,n] = sum(k: A[m,k] * B[k,n])", "m=64 n=1..96 k=128"},
     {"y[m] = sum(k: A[m,k] * x[k])", "m=64 k=128"},
     {"Y[r,c] = gelu(X[r,c]) * Z[r,c]", "r=64 c=1..100"},
+    {"C[m,n] = sum(k: A[m,k] * B[n,k])", "m=1..64 n=96 k=128", "bf16"},
     {"z[r] = sum(c: exp(X[r,c])); Y[r,c] = exp(X[r,c]) / z[r]", "r=1..64 c=100"},
 };
 
@@ -53,7 +55,7 @@ void AddMissing(std::set<std::string> known) {
   std::ofstream out(kGolden, std::ios::app);
   for (const Example& example : kExamples) {
     absl::StatusOr<Workload> workload =
-        Workload::Make(example.expression, {.sizes = example.sizes, .types = "f32"});
+        Workload::Make(example.expression, {.sizes = example.sizes, .types = example.types});
     ASSERT_TRUE(workload.ok()) << workload.status();
     for (const Target& target : KnownTargets()) {
       auto space = ScheduleSpace::Make(*workload, target, AllVariants());

@@ -1,0 +1,233 @@
+// One entry, one tile for each CTA or, with split-K, for each cluster:
+//
+//   producer warp: copies of this CTA's k blocks         wgmma_copies
+//   consumer warpgroup: their product                    wgmma_mainloop
+//     partial sums go to shared memory, over the ring
+//   the cluster meets
+//   consumer warpgroup: a share of the tile's elements: partial sums of all CTAs, in their order,
+//   are
+//     added, finished and stored
+#include "codegen/contraction_skinny.h"
+
+#include "codegen/contraction_reads.h"
+#include "codegen/wgmma_copies.h"
+#include "codegen/wgmma_epilogue.h"
+#include "codegen/wgmma_kernel.h"
+#include "codegen/wgmma_mainloop.h"
+#include "codegen/wgmma_pipeline.h"
+#include "codegen/wgmma_tiles.h"
+#include "schedule/contraction_skinny.h"
+
+namespace tilewright {
+namespace {
+
+using llvm::Value;
+
+class SkinnyWriter {
+ public:
+  SkinnyWriter(KernelModule& module, const ContractionSkinnyPlan& plan, const DeviceLaunch& launch,
+               const std::vector<TensorMap>& maps)
+      : plan_(plan), k_(module, plan, launch, maps), reads_(module, *plan.contraction, k_.entry) {}
+
+  void Write() {
+    StageRing::Initialise(k_);
+    k_.ptx.Barrier(k_.I32(0), plan_.threads);
+    k_.ptx.LetLaterGridsStart();
+    k_.ptx.WaitForEarlierGrids();
+    FindTile();
+    k_.m.If(exists_, [&] {
+      k_.m.If(
+          k_.IsProducer(), [&] { Produce(); }, [&] { Consume(); });
+      Meet();
+      k_.m.If(k_.b.CreateNot(k_.IsProducer()), [&] { FinishShare(); });
+      // Shared memory must outlive those who read it.
+      if (plan_.splits > 1) k_.ptx.ClusterBarrier();
+    });
+    k_.m.EndEntry();
+  }
+
+ private:
+  // All CTAs of a cluster have the same tile, and k blocks first_block_ … of their own.
+  void FindTile() {
+    llvm::IRBuilder<>& b = k_.b;
+    Value* number = k_.ptx.BlockIndex();
+    if (plan_.splits > 1) number = b.CreateUDiv(number, k_.I32(plan_.splits));
+    Value* row_tiles = k_.CeilDiv(k_.rows, plan_.tile_m);
+    exists_ = b.CreateICmpULT(number, b.CreateNUWMul(row_tiles, k_.batches));
+    tile_.batch = k_.I32(0);
+    Value* row_tile = number;
+    if (!plan_.contraction->batch.empty()) {
+      tile_.batch = b.CreateUDiv(number, row_tiles);
+      row_tile = b.CreateSub(number, b.CreateMul(tile_.batch, row_tiles));
+    }
+    tile_.row = b.CreateMul(row_tile, k_.I32(plan_.tile_m));
+    tile_.column = k_.I32(0);
+    Value* rest = tile_.batch;
+    tile_.batch_positions.resize(plan_.contraction->batch.size());
+    for (size_t i = plan_.contraction->batch.size(); i-- > 0;) {
+      Value* extent = k_.Extent(plan_.contraction->batch[i]);
+      tile_.batch_positions[i] = i == 0 ? rest : b.CreateURem(rest, extent);
+      rest = b.CreateUDiv(rest, extent);
+    }
+    rank_ = plan_.splits == 1 ? k_.I32(0) : k_.ptx.ClusterRank();
+    first_block_ = k_.I32(0);
+    if (plan_.splits == 1) return;
+    auto share = [&](Value* rank) {
+      return b.CreateUDiv(b.CreateNUWMul(rank, k_.k_blocks), k_.I32(plan_.splits));
+    };
+    first_block_ = share(rank_);
+    k_.k_blocks = b.CreateSub(share(b.CreateAdd(rank_, k_.I32(1))), first_block_);
+  }
+
+  void Produce() {
+    k_.m.If(k_.b.CreateICmpEQ(k_.in_group, k_.I32(0)), [&] {
+      StageRing ring(k_, 1);
+      DeviceVariable block(k_.m, "k_block");
+      block.Set(k_.I32(0));
+      While(
+          k_.m, "copy", [&] { return k_.b.CreateICmpULT(block.Get(), k_.k_blocks); },
+          [&] {
+            const RingPosition at = ring.Get();
+            EmitStageCopies(k_, ring, at, tile_, k_.b.CreateAdd(block.Get(), first_block_));
+            ring.Set(ring.Next(at));
+            block.Set(k_.b.CreateAdd(block.Get(), k_.I32(1)));
+          });
+    });
+  }
+
+  // Partial sums in columns: element (row, column) at column * pitch + row. The pitch, 4 beyond a
+  // multiple of 32, lets a warp's 8 rows x 4 columns fall on 32 banks.
+  void Consume() {
+    StageRing ring(k_, 0);
+    const std::vector<Value*> sums = EmitMainloop(k_, ring);
+    llvm::IRBuilder<>& b = k_.b;
+    Value* lane = b.CreateAnd(k_.thread, k_.I32(31));
+    Value* row = b.CreateAdd(b.CreateShl(b.CreateLShr(k_.in_group, 5), 4), b.CreateLShr(lane, 2));
+    Value* column = b.CreateShl(b.CreateAnd(lane, k_.I32(3)), 1);
+    Value* element = b.CreateAdd(b.CreateMul(column, k_.I32(plan_.partial_pitch)), row);
+    Value* start = b.CreateAdd(k_.shared, b.CreateShl(element, 2));
+    size_t next = 0;
+    for (int block = 0; block < plan_.consumer_rows / kWgmmaRows; ++block) {
+      for (int piece = 0; piece < plan_.tile_n / 8; ++piece) {
+        for (int half = 0; half < 2; ++half) {
+          for (int i = 0; i < 2; ++i) {
+            const int64_t offset =
+                int64_t{8 * piece + i} * plan_.partial_pitch + block * kWgmmaRows + 8 * half;
+            k_.ptx.StoreShared(b.CreateAdd(start, k_.I32(4 * offset)), sums[next++]);
+          }
+        }
+      }
+    }
+  }
+
+  void Meet() {
+    if (plan_.splits > 1) {
+      k_.ptx.ClusterBarrier();
+    } else {
+      k_.ptx.Barrier(k_.I32(0), plan_.threads);
+    }
+  }
+
+  // Elements of the tile in turn, two at once where two neighbours of the output make one store.
+  void FinishShare() {
+    llvm::IRBuilder<>& b = k_.b;
+    const int width = StoresPairs() ? 2 : 1;
+    const int fast = plan_.swap ? plan_.tile_m / width : plan_.tile_n;
+    const int count = plan_.tile_m * plan_.tile_n / width;
+    std::vector<Value*> partials;
+    for (int cta = 0; cta < plan_.splits; ++cta) {
+      partials.push_back(plan_.splits == 1 ? k_.shared
+                                           : k_.ptx.AddressInCluster(k_.shared, k_.I32(cta)));
+    }
+    indices_ = reads_.AtBatch(b.CreateZExt(tile_.batch, b.getInt64Ty()));
+    DeviceVariable number(k_.m, "element");
+    number.Set(b.CreateAdd(k_.in_group, b.CreateMul(rank_, k_.I32(kWarpgroup))));
+    While(
+        k_.m, "element", [&] { return b.CreateICmpULT(number.Get(), k_.I32(count)); },
+        [&] {
+          Value* now = number.Get();
+          Value* slow = b.CreateUDiv(now, k_.I32(fast));
+          Value* quick = b.CreateSub(now, b.CreateMul(slow, k_.I32(fast)));
+          Value* row = plan_.swap ? b.CreateMul(quick, k_.I32(width)) : slow;
+          Value* column = plan_.swap ? slow : quick;
+          Value* output_row = b.CreateAdd(row, tile_.row);
+          Value* exists = b.CreateAnd(b.CreateICmpULT(output_row, k_.rows),
+                                      b.CreateICmpULT(column, k_.columns));
+          k_.m.If(exists, [&] { FinishElement(partials, row, column, output_row, width); });
+          number.Set(b.CreateAdd(now, k_.I32(int64_t{plan_.splits} * kWarpgroup)));
+        });
+  }
+
+  void FinishElement(const std::vector<Value*>& partials, Value* row, Value* column,
+                     Value* output_row, int width) {
+    llvm::IRBuilder<>& b = k_.b;
+    Value* offset =
+        b.CreateShl(b.CreateAdd(b.CreateMul(column, k_.I32(plan_.partial_pitch)), row), 2);
+    std::vector<Value*> sums;
+    for (Value* partial : partials) {
+      const std::vector<Value*> part =
+          k_.ptx.LoadShared(b.CreateAdd(partial, offset), width, plan_.splits > 1);
+      if (sums.empty()) {
+        sums = part;
+        continue;
+      }
+      for (int i = 0; i < width; ++i) sums[i] = b.CreateFAdd(sums[i], part[i]);
+    }
+    Value* sum = sums[0];
+    if (width == 2) {
+      sum = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getFloatTy(), 2));
+      for (uint64_t i = 0; i < 2; ++i) sum = b.CreateInsertElement(sum, sums[i], i);
+    }
+    const Contraction& c = *plan_.contraction;
+    std::vector<Value*> indices = indices_;
+    const Axis& row_axis = plan_.swap ? c.n : c.m;
+    const Axis& column_axis = plan_.swap ? c.m : c.n;
+    auto set = [&](const Axis& axis, Value* position) {
+      if (!axis.indices.empty()) indices[axis.lead()] = b.CreateZExt(position, b.getInt64Ty());
+    };
+    set(row_axis, output_row);
+    set(column_axis, column);
+    Value* value = reads_.Epilogue(sum, indices, width);
+    const ElementType type = k_.m.workload().layout(c.output).type;
+    Value* at = reads_.Offset(c.output, c.output_subscripts, indices);
+    if (width == 1) return k_.m.StoreElements(type, value, reads_.Buffer(c.output), at, 1);
+    Value* packed = k_.ptx.PackPair(type, b.CreateExtractElement(value, uint64_t{0}),
+                                    b.CreateExtractElement(value, uint64_t{1}));
+    b.CreateAlignedStore(packed, b.CreateGEP(b.getInt16Ty(), reads_.Buffer(c.output), at),
+                         llvm::Align(4));
+  }
+
+  bool StoresPairs() const {
+    return plan_.swap && StoresInPairs(k_.m.workload(), *plan_.contraction);
+  }
+
+  const ContractionSkinnyPlan& plan_;
+  WgmmaKernel k_;
+  ContractionReads reads_;
+  WgmmaTile tile_{};
+  Value* exists_ = nullptr;
+  Value* rank_ = nullptr;
+  Value* first_block_ = nullptr;
+  std::vector<Value*> indices_;
+};
+
+}  // namespace
+
+absl::Status WriteContractionSkinny(const Candidate& candidate, const Plan& plan,
+                                    KernelModule* module) {
+  const auto& skinny = static_cast<const ContractionSkinnyPlan&>(plan);
+  DeviceLaunch launch;
+  launch.grid = {skinny.grid, 1, 1};
+  launch.block = skinny.threads;
+  launch.cluster = skinny.splits;
+  launch.shared_memory_bytes = skinny.shared_memory_bytes;
+  launch.dependent_launch = true;
+  launch.minimum_blocks = skinny.occupancy;
+  const std::vector<TensorMap> maps = MakeWgmmaMaps(candidate.workload, skinny);
+  DemandMapAlignment(maps, module);
+  DemandPairAlignment(skinny, module);
+  SkinnyWriter(*module, skinny, launch, maps).Write();
+  return absl::OkStatus();
+}
+
+}  // namespace tilewright

@@ -1,0 +1,131 @@
+// One entry: a persistent CTA whose last warpgroup copies and whose others multiply.
+//
+//   producer (one thread)                      consumers
+//     for each tile                              for each of their tiles
+//       for each k block                           (ping-pong: wait for the turn)
+//         wait until the stage is empty            for each k block        wgmma_mainloop
+//         start its copies     wgmma_copies          wait until the stage is full
+//                                                    multiply, give the stage back
+//                                                  (ping-pong: pass the turn on)
+//                                                  finish, store           wgmma_epilogue
+//
+// The ring of stages (wgmma_pipeline) runs through all tiles (wgmma_tiles).
+#include "codegen/contraction_wgmma.h"
+
+#include "codegen/wgmma_copies.h"
+#include "codegen/wgmma_epilogue.h"
+#include "codegen/wgmma_kernel.h"
+#include "codegen/wgmma_mainloop.h"
+#include "codegen/wgmma_pipeline.h"
+#include "codegen/wgmma_tiles.h"
+
+namespace tilewright {
+namespace {
+
+using llvm::Value;
+
+// The named barrier at which the first consumer waits for its turn; the second's follows.
+constexpr int kFirstTurnBarrier = 4;
+
+class WgmmaWriter {
+ public:
+  WgmmaWriter(KernelModule& module, const ContractionWgmmaPlan& plan, const DeviceLaunch& launch,
+              const std::vector<TensorMap>& maps)
+      : k_(module, plan, launch, maps) {}
+
+  void Write() {
+    StageRing::Initialise(k_);
+    if (k_.plan.cluster_size() > 1) {
+      k_.ptx.ClusterBarrier();
+    } else {
+      k_.ptx.Barrier(k_.I32(0), k_.plan.threads);
+    }
+    k_.ptx.LetLaterGridsStart();
+    k_.ptx.WaitForEarlierGrids();
+    k_.m.If(
+        k_.IsProducer(), [&] { Produce(); }, [&] { Consume(); });
+    // Nobody may leave while its peer may still arrive at its barriers.
+    if (k_.plan.cluster_size() > 1) k_.ptx.ClusterBarrier();
+    k_.m.EndEntry();
+  }
+
+ private:
+  void Produce() {
+    if (k_.plan.producer_registers > 0) k_.ptx.SetMaxRegisters(k_.plan.producer_registers, false);
+    k_.m.If(k_.b.CreateICmpEQ(k_.in_group, k_.I32(0)), [&] {
+      TileWalk walk(k_);
+      StageRing ring(k_, 1);
+      DeviceVariable k_block(k_.m, "k_block");
+      walk.ForEach(k_.I32(0), 1, [&](const WgmmaTile& tile) {
+        k_block.Set(k_.I32(0));
+        While(
+            k_.m, "copy", [&] { return k_.b.CreateICmpULT(k_block.Get(), k_.k_blocks); },
+            [&] {
+              const RingPosition at = ring.Get();
+              EmitStageCopies(k_, ring, at, tile, k_block.Get());
+              ring.Set(ring.Next(at));
+              k_block.Set(k_.b.CreateAdd(k_block.Get(), k_.I32(1)));
+            });
+      });
+    });
+  }
+
+  void Consume() {
+    if (k_.plan.consumer_registers > 0) k_.ptx.SetMaxRegisters(k_.plan.consumer_registers, true);
+    TileWalk walk(k_);
+    StageRing ring(k_, 0);
+    WgmmaEpilogue epilogue(k_);
+    if (k_.plan.pingpong) {
+      ConsumeInTurn(walk, ring, epilogue);
+    } else {
+      walk.ForEach(k_.I32(0), 1,
+                   [&](const WgmmaTile& tile) { epilogue.Emit(tile, EmitMainloop(k_, ring)); });
+    }
+    epilogue.Finish();
+  }
+
+  // The consumers' multiplications follow one another as the ring's stages do; each one's epilogue
+  // runs beside the other's multiplications.
+  void ConsumeInTurn(TileWalk& walk, StageRing& ring, WgmmaEpilogue& epilogue) {
+    const int threads = 2 * kWarpgroup;
+    Value* own = k_.b.CreateAdd(k_.warpgroup, k_.I32(kFirstTurnBarrier));
+    Value* other = k_.b.CreateSub(k_.I32(2 * kFirstTurnBarrier + 1), own);
+    // The first tile is the first consumer's: the second gives it the turn, and begins a tile
+    // later.
+    k_.m.If(k_.b.CreateICmpEQ(k_.warpgroup, k_.I32(1)), [&] {
+      k_.ptx.BarrierArrive(other, threads);
+      ring.Set(ring.Skip(ring.Get(), k_.k_blocks));
+    });
+    walk.ForEach(k_.warpgroup, 2, [&](const WgmmaTile& tile) {
+      k_.ptx.Barrier(own, threads);
+      const std::vector<Value*> sums = EmitMainloop(k_, ring);
+      // No turn is passed on to nobody.
+      k_.m.If(tile.another, [&] { k_.ptx.BarrierArrive(other, threads); });
+      ring.Set(ring.Skip(ring.Get(), k_.k_blocks));
+      epilogue.Emit(tile, sums);
+    });
+  }
+
+  WgmmaKernel k_;
+};
+
+}  // namespace
+
+absl::Status WriteContractionWgmma(const Candidate& candidate, const Plan& plan,
+                                   KernelModule* module) {
+  const auto& wgmma = static_cast<const ContractionWgmmaPlan&>(plan);
+  DeviceLaunch launch;
+  launch.grid = {wgmma.grid, 1, 1};
+  launch.block = wgmma.threads;
+  launch.cluster = wgmma.cluster_size();
+  launch.shared_memory_bytes = wgmma.shared_memory_bytes;
+  launch.dependent_launch = true;
+  launch.minimum_blocks = 1;
+  const std::vector<TensorMap> maps = MakeWgmmaMaps(candidate.workload, wgmma);
+  DemandMapAlignment(maps, module);
+  DemandPairAlignment(wgmma, module);
+  WgmmaWriter(*module, wgmma, launch, maps).Write();
+  return absl::OkStatus();
+}
+
+}  // namespace tilewright

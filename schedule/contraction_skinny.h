@@ -1,0 +1,42 @@
+// contraction.skinny: few columns times a long matrix, as in a linear layer for one to 64 tokens,
+// on Hopper's tensor cores. Time is the matrix' way from memory, so the kernel is one wave that
+// keeps many bytes in flight:
+//
+//   each CTA (or cluster of `split` CTAs) owns `rows` rows of the matrix and all columns
+//     a producer warp copies the rows to a deep ring   tile_k, stages, occupancy
+//     one consumer warpgroup multiplies                in_flight
+//     the cluster's partial sums meet in shared memory split
+//
+// The matrix rides the instruction's rows and the tokens its columns, padded to 8. `rows` need not
+// be a multiple of the instruction's 64: the instruction then reads past the tile, and what it
+// makes of that is dropped. So tiles can be cut that just fill the device.
+#ifndef TILEWRIGHT_SCHEDULE_CONTRACTION_SKINNY_H_
+#define TILEWRIGHT_SCHEDULE_CONTRACTION_SKINNY_H_
+
+#include "schedule/contraction_wgmma.h"
+
+namespace tilewright {
+
+// Of ContractionWgmmaPlan it uses: tile_m (`rows`), tile_n (all columns), tile_k, stages,
+// in_flight, swap, splits, the operands, the map of shared memory (no staging) and the grid.
+struct ContractionSkinnyPlan : ContractionWgmmaPlan {
+  int occupancy = 1;          // CTAs of an SM
+  int64_t partial_bytes = 0;  // f32 of one CTA's tile, over the ring once that is done with
+  int partial_pitch = 0;      // elements from one column of it to the next
+};
+
+// Columns at most.
+inline constexpr int64_t kSkinnyColumns = 64;
+
+// Rows of `tile_rows` that the instruction's blocks of 64 read beyond the tile.
+int64_t OverreadRows(int64_t tile_rows);
+// Registers of a thread when `occupancy` CTAs of the kernel's 160 threads share 64K: warps get them
+// in units of 256.
+int64_t SkinnyRegisters(int64_t occupancy);
+
+// The row of variants.cc.
+Variant ContractionSkinnyVariant();
+
+}  // namespace tilewright
+
+#endif  // TILEWRIGHT_SCHEDULE_CONTRACTION_SKINNY_H_

@@ -1,0 +1,315 @@
+#include "schedule/contraction_wgmma.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "schedule/contraction_tiled_space.h"
+
+namespace tilewright {
+namespace {
+
+constexpr char kWgmmaName[] = "contraction.wgmma";
+
+// ---- What is asked again and again for one workload and target
+
+struct PreparedWgmma {
+  std::string workload;
+  Target target;
+  WgmmaProblem problem;
+  SpaceWriter space{kWgmmaName};
+};
+
+// The last one is kept: a search asks for thousands of plans of one workload.
+absl::StatusOr<std::shared_ptr<const PreparedWgmma>> PrepareWgmma(const Workload& workload,
+                                                                  const Target& target) {
+  thread_local std::shared_ptr<const PreparedWgmma> last;
+  if (last != nullptr && last->workload == workload.canonical_text() && last->target == target)
+    return last;
+  absl::StatusOr<Contraction> contraction = MatchContraction(workload);
+  if (!contraction.ok()) return contraction.status();
+  absl::StatusOr<WgmmaProblem> problem =
+      StudyWgmma(workload, target, std::make_shared<const Contraction>(*std::move(contraction)));
+  if (!problem.ok()) return problem.status();
+  auto prepared = std::make_shared<PreparedWgmma>();
+  prepared->workload = workload.canonical_text();
+  prepared->target = target;
+  prepared->problem = *std::move(problem);
+  WriteWgmmaSpace(prepared->problem, &prepared->space);
+  last = prepared;
+  return last;
+}
+
+absl::Status WgmmaApplies(const Workload& workload, const Target& target) {
+  return PrepareWgmma(workload, target).status();
+}
+
+SpaceDefinition DefineWgmma(const Workload& workload, const Target& target) {
+  return (*PrepareWgmma(workload, target))->space.definition();
+}
+
+// ---- The plan
+
+void FillWgmmaDecisions(const WgmmaProblem& p, std::map<std::string, int64_t> values,
+                        ContractionWgmmaPlan* plan) {
+  auto number = [&](const char* name) { return static_cast<int>(values.at(name)); };
+  plan->contraction = p.contraction;
+  plan->type = p.type;
+  plan->output_bytes = p.output_bytes;
+  plan->swap = number("swap") == 1;
+  plan->pingpong = number("mode") == 1;
+  plan->consumers = plan->pingpong ? 2 : number("consumers");
+  plan->tile_m = number("tile_m");
+  plan->tile_n = number("tile_n");
+  plan->tile_k = number("tile_k");
+  plan->stages = number("stages");
+  plan->in_flight = plan->pingpong ? 1 : number("in_flight");
+  plan->cluster = static_cast<WgmmaCluster>(number("cluster"));
+  plan->group = number("group");
+  plan->raster_rows = number("raster") == 0;
+  plan->tma_store = number("store") == 1;
+  plan->store_columns = plan->tma_store ? std::min(plan->tile_n, number("store_columns")) : 0;
+  plan->store_buffers = plan->tma_store ? number("store_buffers") : 0;
+  if (plan->consumers > 1) {
+    plan->producer_registers = number("producer_registers");
+    plan->consumer_registers =
+        static_cast<int>(ConsumerRegisters(plan->consumers, plan->producer_registers));
+  }
+  plan->consumer_rows =
+      static_cast<int>(ConsumerRows(plan->pingpong, plan->consumers, plan->tile_m));
+  plan->threads = kWarpgroup * (1 + plan->consumers);
+}
+
+}  // namespace
+
+WgmmaOperandPlan PlanWgmmaOperand(const WgmmaProblem& p, const ContractionWgmmaPlan& plan,
+                                  bool is_rows) {
+  WgmmaOperandPlan operand;
+  operand.is_a = is_rows != plan.swap;
+  operand.transposed = operand.is_a ? p.a_transposed : p.b_transposed;
+  operand.rows = is_rows ? plan.tile_m : plan.tile_n;
+  operand.stage_bytes =
+      OperandStageBytes(operand.rows, operand.transposed, int64_t{plan.tile_k} * p.bytes);
+  operand.atom_bytes = OperandStageBytes(operand.rows, operand.transposed, kSwizzleBytes);
+  // Pairs along m differ in m: what lies along n is shared.
+  operand.multicast = plan.cluster == WgmmaCluster::kAlongM   ? !operand.is_a
+                      : plan.cluster == WgmmaCluster::kAlongN ? operand.is_a
+                                                              : false;
+  const int halves = operand.multicast ? 2 : 1;
+  operand.box_depth = p.atom_elements();
+  if (operand.transposed) {
+    operand.box_rows = 64;
+    operand.boxes = static_cast<int>(RoundUp(operand.rows, 64) / 64 / halves);
+  } else {
+    operand.box_rows = static_cast<int>(operand.rows / halves);
+    operand.boxes = 1;
+  }
+  operand.box_bytes = int64_t{operand.box_rows} * kSwizzleBytes;
+  return operand;
+}
+
+namespace {
+
+void MapSharedMemory(const WgmmaProblem& p, ContractionWgmmaPlan* plan) {
+  plan->rows_operand = PlanWgmmaOperand(p, *plan, true);
+  plan->columns_operand = PlanWgmmaOperand(p, *plan, false);
+  plan->columns_operand.stage_offset = plan->rows_operand.stage_bytes;
+  plan->stage_bytes = plan->rows_operand.stage_bytes + plan->columns_operand.stage_bytes;
+  plan->staging_offset = plan->stages * plan->stage_bytes;
+  plan->staging_bytes =
+      StagingBytes(plan->consumer_rows, plan->tile_n, plan->store_columns, 1, plan->output_bytes);
+  plan->full_offset =
+      plan->staging_offset + plan->consumers * plan->store_buffers * plan->staging_bytes;
+  plan->empty_offset = plan->full_offset + 8 * plan->stages;
+  plan->shared_memory_bytes = plan->full_offset + BarrierBytes(plan->stages);
+}
+
+// Tiles of CTAs at `sizes`; a pair counts two even where one of them has nothing to do.
+double TileCount(const ContractionWgmmaPlan& plan, absl::Span<const int64_t> sizes) {
+  const Contraction& c = *plan.contraction;
+  const int64_t m = c.m.Extent(sizes), n = c.n.Extent(sizes);
+  int64_t tiles_m = CeilDiv(m, plan.swap ? plan.tile_n : plan.tile_m);
+  int64_t tiles_n = CeilDiv(n, plan.swap ? plan.tile_m : plan.tile_n);
+  if (plan.cluster == WgmmaCluster::kAlongM) tiles_m = RoundUp(tiles_m, 2);
+  if (plan.cluster == WgmmaCluster::kAlongN) tiles_n = RoundUp(tiles_n, 2);
+  return static_cast<double>(c.Batches(sizes)) * static_cast<double>(tiles_m * tiles_n);
+}
+
+void CountWgmma(const WgmmaProblem& p, const Workload& workload, absl::Span<const int64_t> sizes,
+                ContractionWgmmaPlan* plan) {
+  const Contraction& c = *p.contraction;
+  const double m = static_cast<double>(c.m.Extent(sizes)),
+               n = static_cast<double>(c.n.Extent(sizes));
+  const double batches = static_cast<double>(c.Batches(sizes));
+  const double k_blocks = static_cast<double>(CeilDiv(c.K(sizes), plan->tile_k));
+  const double tiles = TileCount(*plan, sizes);
+  const double tile_m = plan->tile_m, tile_n = plan->tile_n;
+  const double useful = 2 * batches * m * n * static_cast<double>(c.K(sizes));
+  plan->operations = 2 * tiles * tile_m * tile_n * k_blocks * plan->tile_k +
+                     std::max(0.0, workload.Operations(sizes) - useful);
+
+  // The busiest CTA's tiles: a wave is one tile on every CTA.
+  const double waves = std::ceil(tiles / plan->grid);
+  plan->balance = tiles / (waves * p.target.cores);
+  const double mma = MmaCycles(p, tile_m, tile_n);
+  const double shared = SharedReadCycles(p, tile_m, tile_n);
+  plan->issue_efficiency = std::min(1.0, mma / shared);
+  const double rows_share = plan->rows_operand.multicast ? 0.5 : 1;
+  const double columns_share = plan->columns_operand.multicast ? 0.5 : 1;
+  const double output = batches * m * n * p.output_bytes;
+  plan->l2_bytes = tiles * k_blocks *
+                       (rows_share * static_cast<double>(plan->rows_operand.stage_bytes) +
+                        columns_share * static_cast<double>(plan->columns_operand.stage_bytes)) +
+                   output;
+  plan->l1_bytes = tiles * shared * 128;
+  plan->memory_bytes = workload.CompulsoryBytes(sizes);
+
+  plan->quantities = {
+      {"shared_memory_bytes", "B", static_cast<double>(plan->shared_memory_bytes)},
+      {"accumulators", "register",
+       static_cast<double>(Accumulators(plan->consumer_rows, plan->tile_n))},
+      {"consumer_registers", "register", static_cast<double>(plan->consumer_registers)},
+      {"tiles", "tile", tiles},
+      {"waves", "wave", tiles / plan->grid},
+      {"wave_efficiency", "", tiles / (waves * plan->grid)},
+      {"padding", "", plan->operations / std::max(1.0, workload.Operations(sizes))},
+      {"k_blocks", "stage", k_blocks},
+      {"mma_cycles", "cycle", mma},
+      {"shared_read_cycles", "cycle", shared},
+      {"bytes_in_flight", "B", static_cast<double>(plan->stages * plan->stage_bytes)},
+      {"output_bytes_per_tile", "B", tile_m * tile_n * p.output_bytes},
+  };
+}
+
+std::unique_ptr<Plan> MakeWgmmaPlan(const Workload& workload, const Target& target,
+                                    absl::Span<const int64_t> numbers,
+                                    absl::Span<const int64_t> sizes) {
+  std::shared_ptr<const PreparedWgmma> prepared = *PrepareWgmma(workload, target);
+  const WgmmaProblem& p = prepared->problem;
+  auto plan = std::make_unique<ContractionWgmmaPlan>();
+  FillWgmmaDecisions(p, prepared->space.AllNumbers(numbers), plan.get());
+  MapSharedMemory(p, plan.get());
+  plan->tiles_at_highest = static_cast<int64_t>(TileCount(*plan, p.high));
+  const int64_t most = target.cores / plan->cluster_size() * plan->cluster_size();
+  plan->grid = static_cast<int>(std::min(most, plan->tiles_at_highest));
+  CountWgmma(p, workload, sizes, plan.get());
+  return plan;
+}
+
+// ---- The default: what is best on paper
+
+using WgmmaWishes = std::map<std::string, int64_t>;
+
+// Cycles of the whole output on one wish: waves of tiles, each the longest of its multiplications,
+// what shared memory and L2 feed them, and an epilogue that ping-pong hides. An SM takes about 46 B
+// a cycle from L2 (H200, 2026-11-29); an epilogue costs about 1,000 cycles and 16 B a cycle.
+double WgmmaCost(const WgmmaProblem& p, const WgmmaWishes& wishes) {
+  const bool swap = wishes.at("swap") == 1, pingpong = wishes.at("mode") == 1;
+  const double tile_m = static_cast<double>(wishes.at("tile_m"));
+  const double tile_n = static_cast<double>(wishes.at("tile_n"));
+  const double tiles = static_cast<double>(p.batches) *
+                       std::ceil(static_cast<double>(p.rows(swap)) / tile_m) *
+                       std::ceil(static_cast<double>(p.columns(swap)) / tile_n);
+  const double waves = std::ceil(tiles / p.target.cores);
+  const double bytes = (tile_m + tile_n) * static_cast<double>(p.k * p.bytes);
+  const double feed = std::max(SharedReadCycles(p, tile_m, tile_n), bytes / 46);
+  const double epilogue = 1000 + tile_m * tile_n * p.output_bytes / 16;
+  const double product = std::max(MmaCycles(p, tile_m, tile_n), feed);
+  return pingpong ? waves * std::max(product, epilogue) + epilogue : waves * (product + epilogue);
+}
+
+// The most stages, at most eight, that leave room for the staged output.
+void WishStages(const WgmmaProblem& p, WgmmaWishes* wishes) {
+  const bool swap = wishes->at("swap") == 1, pingpong = wishes->at("mode") == 1;
+  const int64_t tile_m = wishes->at("tile_m"), tile_n = wishes->at("tile_n");
+  const int64_t stage = OperandStageBytes(tile_m, p.rows_transposed(swap), kSwizzleBytes) +
+                        OperandStageBytes(tile_n, p.columns_transposed(swap), kSwizzleBytes);
+  for (int64_t buffers : {2, 1}) {
+    for (int64_t columns : {64, 32}) {
+      const int64_t staging = p.tma_store ? StagingBytes(pingpong ? 2 * tile_m : tile_m, tile_n,
+                                                         columns, buffers, p.output_bytes)
+                                          : 0;
+      (*wishes)["store_columns"] = tile_n > 32 ? columns : 32;
+      (*wishes)["store_buffers"] = buffers;
+      (*wishes)["stages"] = std::min<int64_t>(
+          8, (p.target.shared_memory_bytes - staging) / (stage + BarrierBytes(1)));
+      if ((*wishes)["stages"] >= 4) return;
+    }
+  }
+}
+
+WgmmaWishes BestWishes(const WgmmaProblem& p) {
+  WgmmaWishes best;
+  double least = -1;
+  for (int64_t swap : {0, 1}) {
+    for (int64_t pingpong : {0, 1}) {
+      for (int64_t tile_m : {64, 128, 192, 256}) {
+        for (int64_t tile_n = 8; tile_n <= 256; tile_n += tile_n < 16 ? 8 : 16) {
+          const int64_t consumers = pingpong == 1 || tile_m % 128 == 0 ? 2 : 1;
+          const bool fits = tile_m - 64 < p.rows(swap) && tile_n - 8 < p.columns(swap) &&
+                            Accumulators(ConsumerRows(pingpong == 1, consumers, tile_m), tile_n) <=
+                                AccumulatorLimit(consumers, 24);
+          if (!fits) continue;
+          WgmmaWishes wishes = {{"swap", swap},     {"mode", pingpong}, {"consumers", consumers},
+                                {"tile_m", tile_m}, {"tile_n", tile_n}, {"producer_registers", 24}};
+          const double cost = WgmmaCost(p, wishes);
+          if (least >= 0 && cost >= least) continue;
+          least = cost;
+          best = std::move(wishes);
+        }
+      }
+    }
+  }
+  best["tile_k"] = p.atom_elements();
+  best["in_flight"] = 1;
+  best["store"] = p.tma_store ? 1 : 0;
+  best["cluster"] = 0;
+  best["group"] = 8;
+  best["raster"] = 0;
+  WishStages(p, &best);
+  return best;
+}
+
+Schedule DefaultWgmmaSchedule(const Workload& workload, const Target& target) {
+  std::shared_ptr<const PreparedWgmma> prepared = *PrepareWgmma(workload, target);
+  const WgmmaWishes wishes = BestWishes(prepared->problem);
+  Schedule schedule{kWgmmaName, {}};
+  WgmmaWishes chosen = prepared->space.fixed();
+  for (const Decision& decision : prepared->space.definition().decisions) {
+    std::vector<int64_t> reads;
+    for (const std::string& name : decision.depends_on) reads.push_back(chosen.at(name));
+    if (decision.present && !decision.present(reads)) {
+      chosen[decision.name] = kAbsent;
+      continue;
+    }
+    const DecisionValue* best = &decision.values[0];
+    for (const DecisionValue& value : decision.values) {
+      if (value.number <= wishes.at(decision.name)) best = &value;
+    }
+    chosen[decision.name] = best->number;
+    schedule.decisions.emplace_back(decision.name, best->token);
+  }
+  return schedule;
+}
+
+}  // namespace
+
+int ContractionWgmmaPlan::store_unit() const {
+  return swap ? store_columns : std::min(store_columns, kSwizzleBytes / output_bytes);
+}
+
+Variant ContractionWgmmaVariant() {
+  return {.name = kWgmmaName,
+          .family = "contraction",
+          .help = "Hopper tensor cores: TMA, persistent, warp-specialised",
+          .backends = {"nvptx"},
+          .applies = WgmmaApplies,
+          .define = DefineWgmma,
+          .plan = MakeWgmmaPlan,
+          .default_schedule = DefaultWgmmaSchedule};
+}
+
+}  // namespace tilewright

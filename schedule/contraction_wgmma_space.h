@@ -1,0 +1,95 @@
+// What contraction.wgmma may choose: its decisions and constraints, and the quantities both they
+// and the plan compute.
+#ifndef TILEWRIGHT_SCHEDULE_CONTRACTION_WGMMA_SPACE_H_
+#define TILEWRIGHT_SCHEDULE_CONTRACTION_WGMMA_SPACE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "schedule/match.h"
+#include "schedule/space_writer.h"
+#include "schedule/target.h"
+
+namespace tilewright {
+
+// Bytes of k in one row of a 128-byte swizzle atom: 64 elements of 16 bits, 128 of 8 bits.
+inline constexpr int kSwizzleBytes = 128;
+// Bytes of k that one wgmma instruction takes (PTX ISA 9.7.15.1: k16 of 16 bits, k32 of 8 bits).
+inline constexpr int kWgmmaDepthBytes = 32;
+// Rows of one wgmma instruction, and threads that run it.
+inline constexpr int kWgmmaRows = 64;
+inline constexpr int kWarpgroup = 128;
+
+enum class WgmmaCluster {
+  kNone,
+  kAlongM,  // two CTAs with the same columns: each loads half of them for both
+  kAlongN,  // two CTAs with the same rows
+};
+
+// What the space needs to know of a workload and a target. Sizes are the highest.
+struct WgmmaProblem {
+  std::shared_ptr<const Contraction> contraction;
+  Target target;
+  Sizes high;
+  int64_t batches = 1, m = 1, n = 1, k = 1;
+  ElementType type = ElementType::kBF16;  // of both operands
+  int bytes = 2;                          // of an element of them
+  // The operand's rows are contiguous (MN-major); else its k is.
+  bool a_transposed = false;
+  bool b_transposed = false;
+  int output_bytes = 2;
+  bool tma_store = false;  // the output can leave through TMA
+
+  int64_t rows(bool swap) const { return swap ? n : m; }
+  int64_t columns(bool swap) const { return swap ? m : n; }
+  bool rows_transposed(bool swap) const { return swap ? b_transposed : a_transposed; }
+  bool columns_transposed(bool swap) const { return swap ? a_transposed : b_transposed; }
+  int atom_elements() const { return kSwizzleBytes / bytes; }
+};
+// FailedPrecondition: why wgmma with TMA cannot write this contraction on this target.
+absl::StatusOr<WgmmaProblem> StudyWgmma(const Workload& workload, const Target& target,
+                                        std::shared_ptr<const Contraction> contraction);
+void WriteWgmmaSpace(const WgmmaProblem& problem, SpaceWriter* space);
+
+// True if a tensor dimension of that stride (elements of `bytes`) may stand in a tensor map, at
+// every size: a positive multiple of 16 bytes (cuTensorMapEncodeTiled).
+bool IsTmaStride(const Stride& stride, int bytes);
+
+// ---- Quantities. `tile_m` x `tile_n` is the tile of one CTA (cooperative) or of one consumer
+// warpgroup (ping-pong), in the instruction's rows and columns.
+
+// Rows of one consumer warpgroup.
+int64_t ConsumerRows(bool pingpong, int64_t consumers, int64_t tile_m);
+// f32 per thread of a consumer.
+int64_t Accumulators(int64_t consumer_rows, int64_t tile_n);
+// The most that fit: what ptxas 13.0 compiles without spilling or serialising (facts measured with
+// full kernels): 208 of 232-240 registers beside one or two consumers, 128 of 160 beside three.
+int64_t AccumulatorLimit(int64_t consumers, int64_t producer_registers);
+// setmaxnreg of a consumer: an equal share of what the producer leaves of 64K registers, in steps
+// of 8 (PTX ISA 9.7.19.5); 0: one consumer, which needs none.
+int64_t ConsumerRegisters(int64_t consumers, int64_t producer_registers);
+// One operand's part of a stage: `rows` x `tile_k_bytes`; MN-major ones come in whole atoms of 64
+// rows.
+int64_t OperandStageBytes(int64_t rows, bool transposed, int64_t tile_k_bytes);
+// Where the output waits for TMA: `store_columns` columns of all consumers' rows, per buffer.
+int64_t StagingBytes(int64_t rows, int64_t tile_n, int64_t store_columns, int64_t buffers,
+                     int output_bytes);
+// Two mbarriers per stage.
+int64_t BarrierBytes(int64_t stages);
+
+// Groups of stores that may still read shared memory when group `group` of a tile is about to write
+// its buffer: those committed since that buffer's last use. Tiles have `groups` groups and use
+// `buffers` buffers in turn, from the first one again in each tile; where `groups` is no multiple
+// of `buffers` the first groups may therefore let fewer in flight than the later ones.
+int StoresInFlight(int group, int groups, int buffers);
+
+// Cycles of one tile on an SM's tensor cores: rows x columns x k multiply-adds.
+double MmaCycles(const WgmmaProblem& problem, double rows, double columns);
+// Cycles in which shared memory feeds them: per k step of 32 bytes a block of 64 rows costs 16 +
+// n/4 (128 B a cycle: 64 x 32 B of a, n x 32 B of b).
+double SharedReadCycles(const WgmmaProblem& problem, double rows, double columns);
+
+}  // namespace tilewright
+
+#endif  // TILEWRIGHT_SCHEDULE_CONTRACTION_WGMMA_SPACE_H_

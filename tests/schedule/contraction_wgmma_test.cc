@@ -1,0 +1,201 @@
+// Plans and constraints against numbers worked out by hand for an H200: 132 SMs, 232448 B of shared
+// memory per CTA, 65536 registers, 4096 bf16 operations per SM and cycle.
+#include "schedule/contraction_wgmma.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace tilewright {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Row-major times transposed: both operands contiguous along k.
+constexpr char kLinear[] = "C[m,n] = sum(k: A[m,k] * B[n,k])";
+
+absl::StatusOr<std::shared_ptr<const ScheduleSpace>> TrySpace(
+    const std::string& expression, const std::string& sizes, const std::string& types = "bf16",
+    const std::string& target = "cuda:h200") {
+  static const auto* const variants = new std::vector<Variant>{ContractionWgmmaVariant()};
+  absl::StatusOr<Workload> workload = Workload::Make(expression, WorkloadOptions{sizes, types});
+  EXPECT_TRUE(workload.ok()) << workload.status();
+  return ScheduleSpace::Make(*std::move(workload), *FindTarget(target), *variants);
+}
+
+std::shared_ptr<const ScheduleSpace> WgmmaSpace(const std::string& expression,
+                                                const std::string& sizes,
+                                                const std::string& types = "bf16") {
+  auto space = TrySpace(expression, sizes, types);
+  EXPECT_TRUE(space.ok()) << space.status();
+  return *space;
+}
+
+std::unique_ptr<ContractionWgmmaPlan> PlanOf(const ScheduleSpace& space, const std::string& text) {
+  auto plan = space.MakePlan(*ParseSchedule(text), space.workload().HighestSizes());
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return std::unique_ptr<ContractionWgmmaPlan>(static_cast<ContractionWgmmaPlan*>(plan->release()));
+}
+
+double QuantityOf(const Plan& plan, const std::string& name) {
+  for (const Quantity& quantity : plan.quantities) {
+    if (quantity.name == name) return quantity.value;
+  }
+  ADD_FAILURE() << "no quantity " << name;
+  return 0;
+}
+
+std::string Cooperative(int tile_m, int tile_n, int stages, const std::string& cluster = "1") {
+  return absl::StrCat("contraction.wgmma{swap=0 mode=cooperative consumers=2 tile_m=", tile_m,
+                      " tile_n=", tile_n,
+                      " producer_registers=24 store=tma store_columns=64 store_buffers=2 tile_k=64 "
+                      "stages=",
+                      stages, " in_flight=0 cluster=", cluster, " group=8 raster=rows}");
+}
+
+TEST(ContractionWgmma, AddsUpSharedMemory) {
+  auto space = WgmmaSpace(kLinear, "m=4096 n=4096 k=4096");
+  auto plan = PlanOf(*space, Cooperative(128, 256, 4));
+  // A stage: (128 + 256) rows x 128 B = 49152. Staging: 128 rows x 64 columns x 2 B x 2 = 32768.
+  // Barriers: 4 stages x 2 x 8 B. In all 4 * 49152 + 32768 + 64 = 229440 of 232448 B.
+  EXPECT_EQ(plan->stage_bytes, 49152);
+  EXPECT_EQ(plan->columns_operand.stage_offset, 128 * 128);
+  EXPECT_EQ(plan->staging_offset, 196608);
+  EXPECT_EQ(plan->shared_memory_bytes, 229440);
+  auto five = space->space().IndexOf(*ParseSchedule(Cooperative(128, 256, 5)));
+  EXPECT_THAT(std::string(five.status().message()),
+              HasSubstr("shared_memory: 5 stages x 49152 B + 32768 B + 80 B > 232448 B"));
+}
+
+TEST(ContractionWgmma, SharesRegistersBetweenConsumers) {
+  // 65536 / 128 = 512 registers for a thread of each warpgroup: (512 - 24) / 2 = 244, in eights
+  // 240.
+  EXPECT_EQ(ConsumerRegisters(2, 24), 240);
+  EXPECT_EQ(ConsumerRegisters(2, 40), 232);  // 236
+  EXPECT_EQ(ConsumerRegisters(3, 24), 160);  // 162.7
+  EXPECT_EQ(ConsumerRegisters(1, 24), 0);
+  // 128 rows x 256 columns of f32 on 128 threads each having 64 rows: 64 * 256 / 128 = 128.
+  EXPECT_EQ(Accumulators(ConsumerRows(false, 2, 128), 256), 128);
+  // Ping-pong: each consumer has the whole tile.
+  EXPECT_EQ(Accumulators(ConsumerRows(true, 2, 128), 192), 192);
+  auto space = WgmmaSpace(kLinear, "m=4096 n=4096 k=4096");
+  auto large = space->space().IndexOf(*ParseSchedule(Cooperative(256, 216, 3)));
+  EXPECT_THAT(std::string(large.status().message()),
+              HasSubstr("accumulators: 216 accumulators per thread > 208"));
+}
+
+TEST(ContractionWgmma, CountsWavesOfTiles) {
+  auto space = WgmmaSpace(kLinear, "m=4096 n=4096 k=4096");
+  auto plan = PlanOf(*space, Cooperative(128, 256, 4));
+  // 32 x 16 = 512 tiles on 132 SMs: 3.88 waves, 512 / (4 * 132) = 0.970.
+  EXPECT_EQ(plan->grid, 132);
+  EXPECT_EQ(QuantityOf(*plan, "tiles"), 512);
+  EXPECT_NEAR(QuantityOf(*plan, "wave_efficiency"), 0.970, 0.001);
+  // 2 * 128 * 256 * 4096 / 4096 = 65536 cycles of multiplying; shared memory is read for
+  // 256 k steps x 2 blocks x (16 + 64) = 40960.
+  EXPECT_EQ(QuantityOf(*plan, "mma_cycles"), 65536);
+  EXPECT_EQ(QuantityOf(*plan, "shared_read_cycles"), 40960);
+  // From L2: 512 tiles x 64 k blocks x 49152 B, and the output.
+  EXPECT_EQ(plan->l2_bytes, 512.0 * 64 * 49152 + 2.0 * 4096 * 4096);
+  auto pair = PlanOf(*space, Cooperative(128, 256, 4, "2m"));
+  // Columns, 256 x 128 B of the stage, are loaded once for two.
+  EXPECT_EQ(pair->l2_bytes, 512.0 * 64 * (16384 + 32768 / 2) + 2.0 * 4096 * 4096);
+  EXPECT_EQ(pair->columns_operand.box_rows, 128);
+}
+
+TEST(ContractionWgmma, TakesAnyOrderOfDimensionsOf16BitOperands) {
+  for (const char* expression :
+       {"C[m,n] = sum(k: A[m,k] * B[n,k])", "C[m,n] = sum(k: A[m,k] * B[k,n])",
+        "C[m,n] = sum(k: A[k,m] * B[n,k])", "C[m,n] = sum(k: A[k,m] * B[k,n])"}) {
+    for (const char* type : {"bf16", "f16"})
+      EXPECT_TRUE(TrySpace(expression, "m=256 n=512 k=128", type).ok()) << expression;
+  }
+  EXPECT_TRUE(TrySpace(kLinear, "m=256 n=512 k=128", "e4m3,C:bf16").ok());
+}
+
+TEST(ContractionWgmma, SaysWhyItDoesNotApply) {
+  auto reason = [](const std::string& expression, const std::string& sizes,
+                   const std::string& types, const std::string& target = "cuda:h200") {
+    return std::string(TrySpace(expression, sizes, types, target).status().message());
+  };
+  EXPECT_THAT(reason(kLinear, "m=256 n=256 k=256", "bf16", "cuda:a100"),
+              HasSubstr("needs sm_90a; cuda:a100 has sm_80"));
+  EXPECT_THAT(reason(kLinear, "m=256 n=256 k=256", "f32"),
+              HasSubstr("operands must both be f16, bf16 or e4m3, not f32 and f32"));
+  EXPECT_THAT(reason(kLinear, "m=1021 n=1531 k=2039", "bf16"),
+              HasSubstr("its other stride a multiple of 16 bytes"));
+  EXPECT_THAT(reason("C[m,n] = sum(k: A[m,k] * B[k,n])", "m=256 n=256 k=256", "e4m3,C:bf16"),
+              HasSubstr("8-bit elements must be contiguous along k"));
+  EXPECT_THAT(reason("C[m,n] = sum(k: relu(A[m,k]) * B[n,k])", "m=256 n=256 k=256", "bf16"),
+              HasSubstr("operand a is not read as it lies in memory"));
+}
+
+TEST(ContractionWgmma, HasALegalDefaultForShapesOfRealLayers) {
+  const std::vector<std::vector<int>> shapes = {
+      {8192, 8192, 8192}, {1024, 1024, 1024}, {777, 3584, 18944}, {1, 6144, 4096},
+      {16, 4096, 14336},  {64, 6144, 4096},   {128, 128, 65536},  {8192, 8192, 128},
+      {8, 128256, 4096},  {256, 28672, 4096}, {3, 8, 8}};
+  for (const std::vector<int>& shape : shapes) {
+    for (const char* types : {"bf16", "f16,C:f32", "e4m3,C:bf16"}) {
+      const std::string sizes = absl::StrCat("m=", shape[0], " n=", shape[1], " k=", shape[2]);
+      if (shape[2] % 16 != 0 && std::string(types).substr(0, 4) == "e4m3") continue;
+      auto space = WgmmaSpace(kLinear, sizes, types);
+      EXPECT_GT(space->space().Count(), 0u) << sizes;
+      auto plan = PlanOf(*space, space->DefaultSchedule().ToString());
+      EXPECT_LE(plan->shared_memory_bytes, 232448) << sizes;
+    }
+  }
+}
+
+TEST(ContractionWgmma, KeepsEverySampledPlanWithinTheMachine) {
+  auto space = WgmmaSpace("C[m,n] = sum(k: A[m,k] * B[k,n])", "m=1..4096 n=4096 k=4096");
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const Schedule schedule = space->space().At(UniformIndex(random, space->space().Count()));
+    auto plan = PlanOf(*space, schedule.ToString());
+    const std::string text = schedule.ToString();
+    EXPECT_LE(plan->shared_memory_bytes, 232448) << text;
+    EXPECT_EQ(plan->stage_bytes % 1024, 0) << text;  // swizzle atoms repeat every 1024 B
+    EXPECT_EQ(plan->staging_bytes % 1024, 0) << text;
+    const int registers = plan->producer_registers + plan->consumers * plan->consumer_registers;
+    EXPECT_LE(128 * registers, 65536) << text;
+    for (const auto& operand : {plan->rows_operand, plan->columns_operand}) {
+      EXPECT_LE(operand.box_rows, 256) << text;
+      const int halves = operand.multicast ? 2 : 1;
+      EXPECT_EQ(operand.boxes * operand.box_bytes * halves, operand.atom_bytes) << text;
+    }
+  }
+}
+
+// What StoresInFlight must say, by keeping a list of which buffer each store used.
+TEST(StoresInFlight, NeverLetsABufferBeWrittenWhileItIsRead) {
+  for (int groups = 1; groups <= 8; ++groups) {
+    for (int buffers = 1; buffers <= 4; ++buffers) {
+      std::vector<int> used;  // buffers of all stores so far
+      for (int tile = 0; tile < 6; ++tile) {
+        for (int group = 0; group < groups; ++group) {
+          int since = 0;
+          bool found = false;
+          for (size_t i = used.size(); i-- > 0 && !found;) {
+            found = used[i] == group % buffers;
+            since += !found;
+          }
+          if (found) {
+            EXPECT_EQ(StoresInFlight(group, groups, buffers), since)
+                << group << " of " << groups << " groups, " << buffers << " buffers";
+          }
+          used.push_back(group % buffers);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright
