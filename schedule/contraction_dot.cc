@@ -36,9 +36,7 @@ void WriteDotSpace(const TiledProblem& p, SpaceWriter* space) {
   space->Constrain(
       "threads", {"threads_batch", "threads_n"},
       [cores](Numbers v) { return v[0] * v[1] <= cores; },
-      [cores](Numbers v) {
-        return absl::StrCat("threads: ", v[0], " x ", v[1], " > ", cores, " cores");
-      });
+      [cores](Numbers v) { return absl::StrCat(v[0], " x ", v[1], " > ", cores, " cores"); });
   auto below = [](std::vector<int64_t> numbers, int64_t most) {
     std::erase_if(numbers, [most](int64_t number) { return number > most && number > 1; });
     return IntegerValues(numbers);
@@ -56,8 +54,7 @@ void WriteDotSpace(const TiledProblem& p, SpaceWriter* space) {
       "registers", {"rows", "columns"},
       [=](Numbers v) { return v[0] * v[1] + v[0] + 1 <= registers; },
       [=](Numbers v) {
-        return absl::StrCat("registers: ", v[0], " x ", v[1], " sums + ", v[0], " + 1 > ",
-                            registers);
+        return absl::StrCat(v[0], " x ", v[1], " sums + ", v[0], " + 1 > ", registers);
       });
   space->Decide("unroll_k",
                 "Vectors of each column in a step of the inner loop. More hides its counter.",

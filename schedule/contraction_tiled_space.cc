@@ -128,7 +128,7 @@ void DecideRows(const TiledProblem& p, SpaceWriter* space) {
       "tile_m", {"threads_m", "micro_m", "tile_m"},
       [=](Numbers v) { return v[2] == m || RoundUp(v[2], v[1]) < StripRows(m, v[0], v[1]); },
       [=](Numbers v) {
-        return absl::StrCat("tile_m: ", v[2], " covers the ", StripRows(m, v[0], v[1]),
+        return absl::StrCat(v[2], " covers the ", StripRows(m, v[0], v[1]),
                             " rows of a thread: say all");
       });
 }
@@ -144,7 +144,7 @@ void DecideColumns(const TiledProblem& p, SpaceWriter* space) {
       "threads", {"threads_batch", "threads_m", "threads_n"},
       [cores](Numbers v) { return v[0] * v[1] * v[2] <= cores; },
       [cores](Numbers v) {
-        return absl::StrCat("threads: ", v[0], " x ", v[1], " x ", v[2], " > ", cores, " cores");
+        return absl::StrCat(v[0], " x ", v[1], " x ", v[2], " > ", cores, " cores");
       });
   std::vector<int64_t> vectors;
   for (int64_t v : {1, 2, 3, 4, 6, 8}) {
@@ -159,8 +159,7 @@ void DecideColumns(const TiledProblem& p, SpaceWriter* space) {
       "registers", {"micro_m", "vectors_n"},
       [registers](Numbers v) { return VectorRegisters(v[0], v[1]) <= registers; },
       [registers](Numbers v) {
-        return absl::StrCat("registers: ", v[0], " x ", v[1], " accumulators + ", v[1], " + 1 > ",
-                            registers);
+        return absl::StrCat(v[0], " x ", v[1], " accumulators + ", v[1], " + 1 > ", registers);
       });
   space->Decide("tile_n",
                 "Columns of a block (NC in BLIS), rounded up to whole micro-tiles; `all`: every "
@@ -172,7 +171,7 @@ void DecideColumns(const TiledProblem& p, SpaceWriter* space) {
         return v[2] == n || RoundUp(v[2], v[1] * lanes) < StripRows(n, v[0], v[1] * lanes);
       },
       [=](Numbers v) {
-        return absl::StrCat("tile_n: ", v[2], " covers the ", StripRows(n, v[0], v[1] * lanes),
+        return absl::StrCat(v[2], " covers the ", StripRows(n, v[0], v[1] * lanes),
                             " columns of a thread: say all");
       });
 }
@@ -192,7 +191,7 @@ void DecideDepth(const TiledProblem& p, SpaceWriter* space) {
         "strips", {"micro_m", "vectors_n", "tile_k"},
         [=](Numbers v) { return fits(v[0], v[1], v[2]); },
         [=](Numbers v) {
-          return absl::StrCat("strips: (", v[0], " rows + ", v[1] * lanes, " columns) x ", v[2],
+          return absl::StrCat("(", v[0], " rows + ", v[1] * lanes, " columns) x ", v[2],
                               " steps x ", bytes, " B > ", l2, " B of L2");
         });
   }
@@ -207,8 +206,8 @@ void DecideDepth(const TiledProblem& p, SpaceWriter* space) {
           return rows <= 24 || rows * v[2] * bytes <= cache;
         },
         [=](Numbers v) {
-          return absl::StrCat("block: min(", v[0], ", ", v[1], ") x ", v[2], " steps x ", bytes,
-                              " B > ", cache, " B of cache");
+          return absl::StrCat("min(", v[0], ", ", v[1], ") x ", v[2], " steps x ", bytes, " B > ",
+                              cache, " B of cache");
         });
   }
   space->Decide(
@@ -259,9 +258,7 @@ void DecidePacking(const TiledProblem& p, SpaceWriter* space) {
     auto bytes = [=](Numbers v) { return (v[0] == 2 ? all_a : 0) + (v[1] == 2 ? all_b : 0); };
     space->Constrain(
         "shared_packing", {"pack_a", "pack_b"}, [=](Numbers v) { return bytes(v) <= limit; },
-        [=](Numbers v) {
-          return absl::StrCat("shared_packing: ", bytes(v), " B > ", limit, " B");
-        });
+        [=](Numbers v) { return absl::StrCat(bytes(v), " B > ", limit, " B"); });
   }
 }
 
@@ -278,7 +275,7 @@ void BoundPartialSums(const TiledProblem& p, SpaceWriter* space) {
   space->Constrain(
       "partial_sums", {"tile_m", "tile_n", "tile_k", "order"},
       [=](Numbers v) { return (v[0] <= 24 && v[1] <= 128) || sums(v) <= limit; },
-      [=](Numbers v) { return absl::StrCat("partial_sums: ", sums(v), " B > ", limit, " B"); });
+      [=](Numbers v) { return absl::StrCat(sums(v), " B > ", limit, " B"); });
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ using IndexSet = std::set<int>;
 absl::Status NoContraction(const Program& program, const Statement& statement,
                            absl::string_view reason) {
   return absl::FailedPreconditionError(
-      absl::StrCat("contraction: ", program.tensors[statement.tensor].name, " = ",
+      absl::StrCat(program.tensors[statement.tensor].name, " = ",
                    std::string(ToString(program, *statement.value)), ": ", reason));
 }
 
@@ -53,6 +53,11 @@ AffineIndex Renamed(const AffineIndex& affine, const std::map<int, int>& names) 
   return result;
 }
 
+// Folding writes an intermediate out at each of its reads, so a chain of squares doubles with every
+// statement. A program's text has at most 32768 bytes; what folds into more parts than such a text
+// can have is no contraction that anybody wrote as one.
+constexpr int kMostFoldedParts = 20000;
+
 class Folder {
  public:
   explicit Folder(const Program& program) : program_(program) {}
@@ -65,6 +70,12 @@ class Folder {
  private:
   absl::StatusOr<ExprPtr> FoldExpr(const Statement& statement, const ExprPtr& expr,
                                    const std::map<int, int>& names) {
+    if (++parts_ > kMostFoldedParts) {
+      return NoContraction(
+          program_, statement,
+          absl::StrCat("with its intermediate tensors written out it has more than ",
+                       kMostFoldedParts, " parts"));
+    }
     auto copy = std::make_shared<Expr>(*expr);
     for (AffineIndex& subscript : copy->subscripts) subscript = Renamed(subscript, names);
     copy->index_value = Renamed(copy->index_value, names);
@@ -115,6 +126,7 @@ class Folder {
   }
 
   const Program& program_;
+  int parts_ = 0;
 };
 
 // A cast to the type that the value is computed in anyway changes nothing.

@@ -104,9 +104,9 @@ absl::StatusOr<Pointwise> MatchPointwise(const Workload& workload) {
     bool reduces = false;
     Walk(*statement.value, [&](const Expr& e) { reduces |= e.kind == Expr::Kind::kReduce; });
     if (reduces) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("pointwise: ", program.tensors[statement.tensor].name, " = ",
-                       ToString(program, *statement.value), ": has a reduction"));
+      return absl::FailedPreconditionError(absl::StrCat(program.tensors[statement.tensor].name,
+                                                        " = ", ToString(program, *statement.value),
+                                                        ": has a reduction"));
     }
     result.statements.push_back(&statement);
   }

@@ -61,6 +61,10 @@ bool IsCostly(Function function) {
   }
 }
 
+// As many parts as the text of one statement can have (32768 bytes); a kernel with more would take
+// minutes to compile.
+constexpr int kMostParts = 20000;
+
 // Describes how one pass over the rows writes the program, or says why it can't.
 class Fuser {
  public:
@@ -71,6 +75,7 @@ class Fuser {
     FindColumns();
     if (result_.not_fusable.empty()) FindRows();
     if (result_.not_fusable.empty()) CheckReads();
+    if (result_.not_fusable.empty()) CheckParts();
     if (!result_.not_fusable.empty()) return;
     OrderIndices();
     FindKept();
@@ -139,6 +144,35 @@ class Fuser {
     }
   }
 
+  // A pass computes what is read per element again at each read.
+  void CheckParts() {
+    std::map<int, double> known;
+    for (const Statement& statement : program_.statements) {
+      if (Parts(*statement.value, &known) > kMostParts) {
+        Refuse(statement,
+               absl::StrCat("with its intermediate tensors written out it has more than ",
+                            kMostParts, " parts"));
+      }
+    }
+  }
+
+  // The parts of `expr` with intermediates per element written out. `known`: those of
+  // intermediates.
+  double Parts(const Expr& expr, std::map<int, double>* known) const {
+    double parts = 1;
+    if (expr.kind == Expr::Kind::kRead) {
+      const Statement* source = FindWriterOf(program_, expr.tensor);
+      if (source == nullptr || !PerElement(expr)) return parts;
+      const auto found = known->find(expr.tensor);
+      if (found != known->end()) return found->second;
+      parts += Parts(*source->value, known);
+      known->emplace(expr.tensor, parts);
+      return parts;
+    }
+    for (const ExprPtr& operand : expr.operands) parts += Parts(*operand, known);
+    return parts;
+  }
+
   // How many reads of parameters lie next to each other along `index`.
   int AdjacentReads(int index) const {
     int count = 0;
@@ -182,8 +216,8 @@ class Fuser {
     for (const Statement& statement : program_.statements) {
       bool is_pass = program_.tensors[statement.tensor].is_output;
       Walk(*statement.value, [&](const Expr& e) { is_pass |= e.kind == Expr::Kind::kReduce; });
-      std::set<std::string> here;
-      if (is_pass) CollectCostly(*statement.value, &here);
+      Pass pass;
+      if (is_pass) CollectCostly(*statement.value, &pass);
     }
     for (const auto& [text, entry] : costly_) {
       if (entry.second < 2 || text.size() <= result_.kept_text.size()) continue;
@@ -192,11 +226,18 @@ class Fuser {
     }
   }
 
-  // Reads of intermediates per element stand for what computes them.
-  void CollectCostly(const Expr& expr, std::set<std::string>* here) {
+  // What one pass was found to compute.
+  struct Pass {
+    std::set<std::string> costly;
+    IndexSet intermediates;
+  };
+
+  // Reads of intermediates per element stand for what computes them, once for each pass.
+  void CollectCostly(const Expr& expr, Pass* pass) {
     if (expr.kind == Expr::Kind::kRead) {
       const Statement* source = FindWriterOf(program_, expr.tensor);
-      if (source != nullptr && PerElement(expr)) CollectCostly(*source->value, here);
+      if (source != nullptr && PerElement(expr) && pass->intermediates.insert(expr.tensor).second)
+        CollectCostly(*source->value, pass);
       return;
     }
     if (expr.kind == Expr::Kind::kCall && PerElement(expr)) {
@@ -207,13 +248,13 @@ class Fuser {
         reduces |= inner.kind == Expr::Kind::kReduce;
       });
       const std::string text = ToString(program_, expr);
-      if (costly && !reduces && here->insert(text).second) {
+      if (costly && !reduces && pass->costly.insert(text).second) {
         auto& entry = costly_[text];
         if (entry.first == nullptr) entry.first = &expr;
         ++entry.second;
       }
     }
-    for (const ExprPtr& operand : expr.operands) CollectCostly(*operand, here);
+    for (const ExprPtr& operand : expr.operands) CollectCostly(*operand, pass);
   }
 
   bool PerElement(const Expr& expr) const {
@@ -245,14 +286,13 @@ absl::StatusOr<RowReduction> MatchRowReduction(const Workload& workload) {
         reason = "sums a product of two tensors with different rows: a contraction";
     });
     if (reason.empty()) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("row reduction: ", program.tensors[statement.tensor].name, " = ",
-                     ToString(program, *statement.value), ": ", reason));
+    return absl::FailedPreconditionError(absl::StrCat(program.tensors[statement.tensor].name, " = ",
+                                                      ToString(program, *statement.value), ": ",
+                                                      reason));
   }
-  if (!reduces) return absl::FailedPreconditionError("row reduction: no statement has a reduction");
+  if (!reduces) return absl::FailedPreconditionError("no statement has a reduction");
   if (MatchContraction(workload).ok()) {
-    return absl::FailedPreconditionError(
-        "row reduction: the program is a contraction (a matrix times a vector)");
+    return absl::FailedPreconditionError("the program is a contraction (a matrix times a vector)");
   }
   RowReduction result;
   Fuser(workload, &result).Run();

@@ -184,6 +184,7 @@ struct OperatorText {
   std::string_view name;
   std::string_view arguments;
   int arguments_at = 0;
+  bool is_closed = true;  // the parenthesis, if there is one
 };
 std::optional<OperatorText> SplitOperator(std::string_view text) {
   size_t begin = 0;
@@ -197,8 +198,9 @@ std::optional<OperatorText> SplitOperator(std::string_view text) {
   if (result.name.empty()) return std::nullopt;
   if (end == last) return result;
   while (end < last && absl::ascii_isspace(text[end])) ++end;
-  if (text[end] != '(' || text[last - 1] != ')') return std::nullopt;
-  result.arguments = text.substr(end + 1, last - end - 2);
+  if (text[end] != '(') return std::nullopt;  // what follows a name in an expression is '['
+  result.is_closed = text[last - 1] == ')';
+  result.arguments = text.substr(end + 1, last - end - (result.is_closed ? 2 : 1));
   result.arguments_at = static_cast<int>(end) + 1;
   return result;
 }
@@ -256,6 +258,10 @@ absl::StatusOr<ExpandedOperator> ExpandOperator(std::string_view text, std::stri
   }
   const absl::StatusOr<const Operator*> op = FindOperator(parts->name);
   if (!op.ok()) return op.status();
+  if (!parts->is_closed) {
+    return ErrorAt(text, static_cast<int>(text.size()),
+                   absl::StrCat("expected ')' at the end of the arguments of ", (*op)->name));
+  }
   Arguments given;
   absl::Status status =
       TakeArguments(**op, text, parts->arguments, parts->arguments_at, &given, &result.sizes);

@@ -18,6 +18,9 @@
 namespace tilewright {
 namespace {
 
+// Constraints of a space are held at every combination of the ends of the ranges: 2^12 of them.
+constexpr int kMostRanges = 12;
+
 // A decimal integer in 0 … kMaxElements; nullopt else.
 std::optional<int64_t> ParseCount(std::string_view text) {
   int64_t value = 0;
@@ -192,7 +195,8 @@ absl::Status Resolver::ReadIndexSize(const ListWord& word, std::string_view name
   const auto found = std::find(indices.begin(), indices.end(), name);
   if (found == indices.end()) {
     return ErrorAt(options_.sizes, word.offset,
-                   absl::StrCat("unknown index '", std::string(name), "'; indices are ",
+                   absl::StrCat("unknown index '", std::string(name), "'; ",
+                                indices.empty() ? "the program has no indices" : "indices are ",
                                 absl::StrJoin(indices, ", ")),
                    "sizes");
   }
@@ -292,6 +296,13 @@ absl::Status Resolver::FillSizes() {
                                       "' name one dimension whose size is a range; give them one "
                                       "name or a fixed size"));
     }
+  }
+  const auto ranges = std::count_if(result_.sizes.begin(), result_.sizes.end(),
+                                    [](const SizeRange& size) { return !size.fixed(); });
+  if (ranges > kMostRanges) {
+    return ErrorAt(options_.sizes, 0,
+                   absl::StrCat(ranges, " sizes are ranges; at most ", kMostRanges, " may be"),
+                   "sizes");
   }
   for (size_t t = 0; t < result_.layouts.size(); ++t) {
     const std::vector<Dimension>& dimensions = result_.layouts[t].dimensions;

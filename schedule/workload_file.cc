@@ -1,6 +1,7 @@
 #include "schedule/workload_file.h"
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -62,6 +63,12 @@ bool IsCIdentifier(std::string_view name) {
   return true;
 }
 
+// `x` and what begins like a number: meant as a weight, since no operator is called so.
+bool LooksLikeWeight(std::string_view word) {
+  return word.size() > 1 && word[0] == 'x' &&
+         (absl::ascii_isdigit(word[1]) || word[1] == '-' || word[1] == '+' || word[1] == '.');
+}
+
 std::optional<int64_t> ParseWeight(std::string_view word) {
   int64_t weight = 0;
   if (word.empty() || word[0] != 'x') return std::nullopt;
@@ -77,6 +84,9 @@ absl::StatusOr<NamedWorkload> ParseLine(std::string_view line, const std::vector
   }
   const std::optional<int64_t> weight =
       words.size() > 1 && !words[1].is_quoted ? ParseWeight(words[1].text) : std::nullopt;
+  if (!weight && words.size() > 1 && !words[1].is_quoted && LooksLikeWeight(words[1].text)) {
+    return ErrorAt(line, words[1].offset, "a weight is a whole number from 1, such as x32");
+  }
   const size_t what_at = weight ? 2 : 1;
   if (words.size() <= what_at) {
     return ErrorAt(
@@ -146,11 +156,21 @@ absl::StatusOr<std::vector<NamedWorkload>> ParseWorkloadFile(std::string_view te
     }
     workloads.push_back(*std::move(workload));
   }
+  if (workloads.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        std::string(file_name),
+        ": no workload in it; a line such as `qkv x4 linear(t=8 i=64 o=64) f32` is one"));
+  }
   return workloads;
 }
 
 absl::StatusOr<std::vector<NamedWorkload>> ReadWorkloadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is a directory; expected a workload file"));
+  }
   if (!file) {
     return absl::NotFoundError(absl::StrCat("can't open the workload file '", path, "'"));
   }

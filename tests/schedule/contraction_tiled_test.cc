@@ -13,6 +13,7 @@ namespace tilewright {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // Two cores with 256-bit vectors (8 lanes of f32), 16 registers, 32 KiB L1, 512 KiB L2, 32 MiB L3.
 Target TwoCores() {
@@ -130,11 +131,11 @@ TEST(ContractionTiledSpace, NamesConstraintsWithTheirNumbers) {
   EXPECT_THAT(
       ReasonAgainst(*space, absl::StrReplaceAll(kSchedule, {{"micro_m=6", "micro_m=8"},
                                                             {"vectors_n=2", "vectors_n=3"}})),
-      HasSubstr("registers: 8 x 3 accumulators + 3 + 1 > 16"));
-  EXPECT_THAT(with("threads_n=1", "threads_n=2"), HasSubstr("threads: 1 x 2 x 2 > 2 cores"));
+      StartsWith("registers: 8 x 3 accumulators + 3 + 1 > 16"));
+  EXPECT_THAT(with("threads_n=1", "threads_n=2"), StartsWith("threads: 1 x 2 x 2 > 2 cores"));
   // Half of 1024 rows is 516 in strips of 6; 576 would cover them.
   EXPECT_THAT(with("tile_m=144", "tile_m=576"),
-              HasSubstr("tile_m: 576 covers the 516 rows of a thread"));
+              StartsWith("tile_m: 576 covers the 516 rows of a thread"));
 }
 
 TEST(ContractionTiledSpace, HoldsManySchedulesButNotTooMany) {

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
 #include "schedule/compute_type.h"
 #include "schedule/match.h"
 #include "schedule/match_pointwise.h"
@@ -34,6 +36,29 @@ TEST(Families, AreDisjointOnEveryOperator) {
                          MatchRowReduction(workload).ok();
     EXPECT_LE(families, 1) << op.name;
   }
+}
+
+// Each statement reads the one before twice: a pass would compute the first 2^59 times.
+TEST(MatchRowReduction, DoesNotFuseIntermediatesThatDoubleWithEveryStatement) {
+  std::string program = "T0[r,c] = exp(X[r,c])";
+  for (int i = 1; i < 60; ++i) {
+    absl::StrAppend(&program, "; T", i, "[r,c] = exp(T", i - 1, "[r,c]) + T", i - 1, "[r,c]");
+  }
+  const auto match = MatchRowReduction(
+      Make(program + "; h[r] = max(c: T59[r,c]); Y[r,c] = T59[r,c] - h[r]", "r=4 c=5"));
+  ASSERT_TRUE(match.ok()) << match.status();
+  EXPECT_THAT(match->not_fusable, HasSubstr("has more than 20000 parts"));
+}
+
+TEST(ComputeType, FindsTypesThroughIntermediatesThatDoubleWithEveryStatement) {
+  std::string program = "T0[i] = X[i] * 0.5";
+  for (int i = 1; i < 60; ++i) {
+    absl::StrAppend(&program, "; T", i, "[i] = T", i - 1, "[i] * T", i - 1, "[i]");
+  }
+  const Workload workload = Make(program, "i=4", "f64");
+  EXPECT_EQ(ValueType(workload, workload.outputs()[0]), ElementType::kF64);
+  const Workload single = Make(program, "i=4", "f32");
+  EXPECT_EQ(ValueType(single, single.outputs()[0]), ElementType::kF32);
 }
 
 TEST(MatchPointwise, NamesTheStatementThatReduces) {

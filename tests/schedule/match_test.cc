@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "absl/strings/str_cat.h"
+
 namespace tilewright {
 namespace {
 
@@ -175,6 +177,16 @@ TEST(MatchContraction, RefusesOthersWithStatementAndReason) {
               HasSubstr("more than one reduction"));
   EXPECT_EQ(Match("q[m,n] = X[m,n] + Z[n,m]", "m=5,n=5").contraction.status().code(),
             absl::StatusCode::kFailedPrecondition);
+}
+
+// Each statement reads the one before twice: written out, the last would have 2^60 parts.
+TEST(MatchContraction, RefusesIntermediatesThatDoubleWithEveryStatement) {
+  std::string program = "T0[m,n] = X[m,n] * X[m,n]";
+  for (int i = 1; i < 60; ++i) {
+    absl::StrAppend(&program, "; T", i, "[m,n] = T", i - 1, "[m,n] * T", i - 1, "[m,n]");
+  }
+  EXPECT_THAT(Match(program, "m=5,n=6").contraction.status().message(),
+              HasSubstr("has more than 20000 parts"));
 }
 
 }  // namespace

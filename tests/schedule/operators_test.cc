@@ -78,6 +78,12 @@ TEST(ExpandOperator, RejectsUnknownNamesAndValues) {
             "1:8: 'activation' of linear is one of none, relu, gelu, silu\n"
             "  linear(activation=tanh)\n"
             "         ^");
+  EXPECT_EQ(ExpandOperator("linear(activation=gelu", "").status().message(),
+            "1:23: expected ')' at the end of the arguments of linear\n"
+            "  linear(activation=gelu\n"
+            "                        ^");
+  EXPECT_THAT(std::string(ExpandOperator("linear(bias=1) t=4", "").status().message()),
+              testing::HasSubstr("expected ')' at the end"));
   EXPECT_THAT(std::string(ExpandOperator("linear(bias=1)", "bias=1").status().message()),
               testing::HasSubstr("'bias' of linear is given twice"));
 }

@@ -50,7 +50,14 @@ TEST(WorkloadFile, LocatesErrors) {
   const ErrorCase kCases[] = {
       {"q-kv x1 linear(t=1 i=1 o=1) f32",
        "ops.tw:1: 1:1: a workload's name is a C identifier: letters, digits and '_'"},
-      {"# fine\na x0 linear(t=1 i=1 o=1) f32", "ops.tw:2: unknown operator 'x0'"},
+      {"# fine\na x0 linear(t=1 i=1 o=1) f32",
+       "ops.tw:2: 1:3: a weight is a whole number from 1, such as x32"},
+      {"a x-1 linear(t=1 i=1 o=1) f32", "ops.tw:1: 1:3: a weight is a whole number"},
+      {"a x1.5 linear(t=1 i=1 o=1) f32", "ops.tw:1: 1:3: a weight is a whole number"},
+      {"a x99999999999999999999 linear(t=1 i=1 o=1) f32",
+       "ops.tw:1: 1:3: a weight is a whole number"},
+      {"", "ops.tw: no workload in it; a line such as"},
+      {"# nothing\n\n", "ops.tw: no workload in it; a line such as"},
       {"a x1", "ops.tw:1: 1:5: expected an operator such as"},
       {"a x1 liner(t=1 i=1 o=1) f32", "ops.tw:1: unknown operator 'liner'"},
       {"a x1 linear(t=1 i=1 o=1 f32", "ops.tw:1: 1:6: the parenthesis is not closed"},
@@ -67,6 +74,12 @@ TEST(WorkloadFile, LocatesErrors) {
     ASSERT_FALSE(file.ok()) << c.text;
     EXPECT_THAT(std::string(file.status().message()), StartsWith(c.message));
   }
+}
+
+TEST(WorkloadFile, RefusesADirectory) {
+  const auto file = ReadWorkloadFile("/");
+  EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(file.status().message(), "'/' is a directory; expected a workload file");
 }
 
 TEST(WorkloadFile, SaysWhichFileIsMissing) {

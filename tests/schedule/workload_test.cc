@@ -113,6 +113,11 @@ TEST(Workload, RejectsSizesAndTypesThatDoNotFit) {
        "sizes:1:3: '0' is no size; sizes are numbers from 1 to 2^48 or ranges such as 1..8192"},
       {kMatmul, "m=9..3 n=5 k=7", "f32",
        "sizes:1:3: '9..3' is no size; sizes are numbers from 1 to 2^48 or ranges such as 1..8192"},
+      {"Y[] = X[]", "m=6", "f32", "sizes:1:1: unknown index 'm'; the program has no indices"},
+      {"Y[a,b,c,d,e,f,g,h,i,j,k,l,m] = X[a,b,c,d,e,f,g,h,i,j,k,l,m]",
+       "a=1..2 b=1..2 c=1..2 d=1..2 e=1..2 f=1..2 g=1..2 h=1..2 i=1..2 j=1..2 k=1..2 l=1..2 "
+       "m=1..2",
+       "f32", "sizes:1:1: 13 sizes are ranges; at most 12 may be"},
       {kMatmul, "m = 6", "f32",
        "sizes:1:1: expected `index=size`, `index=low..high`, `tensor.dimension=size` or "
        "`tensor.dimension.stride=elements`"},
