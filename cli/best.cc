@@ -55,7 +55,7 @@ int Best(const BestFlags& flags) {
   if (!log.ok()) return FailToOpen(log.status());
   int exit_code = kExitOk;
   for (const TuneTask& task : *tasks) {
-    const std::string title = task.name.empty() ? task.source : task.name;
+    const std::string title = TitleOf(task);
     const absl::StatusOr<BestAnswer> best =
         (*log)->Best(task.workload.key(), TargetKey(*target), task.regime.ToString(task.workload));
     if (absl::IsNotFound(best.status())) {

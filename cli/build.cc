@@ -35,6 +35,9 @@ int Build(const BuildFlags& flags) {
   const absl::StatusOr<Target> target = flags.tasks.FindTarget();
   if (!target.ok()) return Fail(target.status());
   if (tasks->size() == 1 && (*tasks)[0].name.empty()) (*tasks)[0].name = "kernel";
+  for (const TuneTask& task : *tasks) {  // refuse all before anything is begun
+    if (const auto space = SpaceOf(task, *target); !space.ok()) return Fail(space.status());
+  }
   absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenReader(flags.db);
   if (!log.ok()) return FailToOpen(log.status());
   const ProductionOptions options{

@@ -34,7 +34,8 @@ enum Exit {
 };
 
 // Prints `tilewright: MESSAGE` to standard error and returns the exit code that the status means:
-// bad input for InvalidArgument, NotFound and OutOfRange, else failed.
+// bad input for InvalidArgument, NotFound, OutOfRange and AlreadyExists, database refused for
+// DataLoss, else failed.
 int Fail(const absl::Status& status);
 // For a database that could not be opened: refused for FailedPrecondition and DataLoss, bad input
 // if there is none.

@@ -39,15 +39,17 @@ int Fail(const absl::Status& status) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kAlreadyExists:
       return Print(status, kExitBadInput);
+    case absl::StatusCode::kDataLoss:
+      return Print(status, kExitDatabaseRefused);
     default:
       return Print(status, kExitFailed);
   }
 }
 
 int FailToOpen(const absl::Status& status) {
-  if (absl::IsFailedPrecondition(status) || absl::IsDataLoss(status))
-    return Print(status, kExitDatabaseRefused);
+  if (absl::IsFailedPrecondition(status)) return Print(status, kExitDatabaseRefused);
   return Fail(status);
 }
 

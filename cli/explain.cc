@@ -23,8 +23,7 @@ int Explain(const ExplainFlags& flags) {
   const absl::StatusOr<Target> target = flags.tasks.FindTarget();
   if (!target.ok()) return Fail(target.status());
   for (const TuneTask& task : *tasks) {
-    const absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space =
-        ScheduleSpace::Make(task.workload, *target, AllVariants());
+    const absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space = SpaceOf(task, *target);
     if (!space.ok()) return Fail(space.status());
     std::printf("workload %s\n%s\ntarget %s\nregime %s\n\n", task.workload.key().c_str(),
                 task.workload.canonical_text().c_str(), target->ToString().c_str(),

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -49,7 +50,7 @@ int PrintImport(const absl::StatusOr<ImportReport>& report) {
   }
   std::fprintf(
       stderr,
-      "%lld records: %lld added (%lld of them late), %lld known already, %lld conflicting\n",
+      "%lld lines: %lld records added (%lld of them late), %lld known already, %lld conflicting\n",
       static_cast<long long>(report->lines), static_cast<long long>(report->added),
       static_cast<long long>(report->late), static_cast<long long>(report->known),
       static_cast<long long>(report->conflicting));
@@ -59,6 +60,9 @@ int PrintImport(const absl::StatusOr<ImportReport>& report) {
 int Import(const LogFlags& flags) {
   std::ifstream file;
   if (flags.file != "-") {
+    if (std::error_code unknown; std::filesystem::is_directory(flags.file, unknown))
+      return Fail(absl::InvalidArgumentError(
+          flags.file + " is a directory; expected a file that `log export` wrote"));
     file.open(flags.file);
     if (!file) return Fail(absl::NotFoundError(flags.file + " cannot be opened"));
   }

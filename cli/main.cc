@@ -1,8 +1,6 @@
 // tilewright: flags to options to a library call to print.
-//
-// A flag's value comes from the command line, else from the environment (TILEWRIGHT_DB for --db),
-// else from --config FILE (TOML), else from the default.
-#include <cctype>
+#include <fcntl.h>
+
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -10,31 +8,32 @@
 
 #include "CLI/CLI.hpp"
 #include "cli/command.h"
+#include "cli/flag_sources.h"
 #include "codegen/writer.h"
 
 namespace {
 
-// --time-limit is TILEWRIGHT_TIME_LIMIT.
-void NameEnvironment(CLI::App* app) {
-  for (CLI::Option* option : app->get_options()) {
-    if (option->get_lnames().empty() || option->get_lnames()[0] == "help" ||
-        option->get_lnames()[0] == "config")
-      continue;
-    std::string name = "TILEWRIGHT_";
-    for (char c : option->get_lnames()[0])
-      name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
-    option->envname(name);
+// A program that was started without standard input, output or error would give their numbers to
+// the first files that it opens, and then print into these.
+void OpenStandardFiles() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) != fd) return;
   }
-  for (CLI::App* below : app->get_subcommands([](CLI::App*) { return true; }))
-    NameEnvironment(below);
+}
+
+// What was printed is lost if standard output is full.
+int CloseOutput(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "tilewright: standard output cannot be written\n");
+  return code == tilewright::kExitOk ? tilewright::kExitFailed : code;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  OpenStandardFiles();
   CLI::App app("Tilewright writes tuned kernels.", "tilewright");
   app.require_subcommand(1);
-  app.set_config("--config", "", "read flags from a TOML file");
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION " (" +
                                         tilewright::ToolchainId({.backend = "host"}) +
                                         ", cuda " TILEWRIGHT_CUDA_STATE ")");
@@ -44,21 +43,17 @@ int main(int argc, char** argv) {
     if (command.hidden) sub->group("");
     run[sub] = command.add(sub);
   }
-  NameEnvironment(&app);
+  tilewright::AddFlagSources(&app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
-    return app.exit(done);
+    return CloseOutput(app.exit(done));
   } catch (const CLI::ParseError& error) {
-    std::string hint = "tilewright --help";
-    for (const auto& [sub, unused] : run) {
-      if (sub->parsed()) hint = "tilewright " + sub->get_name() + " --help";
-    }
-    std::fprintf(stderr, "tilewright: %s; see `%s`\n", error.what(), hint.c_str());
+    std::fprintf(stderr, "tilewright: %s\n", tilewright::UsageError(app, error).c_str());
     return tilewright::kExitBadInput;
   }
   for (const auto& [sub, function] : run) {
-    if (sub->parsed()) return function();
+    if (sub->parsed()) return CloseOutput(function());
   }
   return tilewright::kExitBadInput;
 }

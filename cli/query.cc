@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,6 +15,7 @@
 #include "cli/record_json.h"
 #include "cli/text_table.h"
 #include "db/database.h"
+#include "measure/failure.h"
 
 namespace tilewright {
 namespace {
@@ -23,7 +26,7 @@ struct QueryFlags {
   std::string workload;  // a name, or the beginning of a key
   std::string target;    // a kind
   std::string regime;
-  std::string run;    // the beginning of an id
+  std::string run;    // an id
   std::string state;  // ok or failed
   std::string failure;
   std::string order = "committed";
@@ -31,6 +34,12 @@ struct QueryFlags {
   bool all = false;  // verdicts: replaced ones too
   bool json = false;
 };
+
+// Rows beyond the limit are not shown: says so, beside the rows themselves.
+void SayIfCut(size_t rows, const QueryFlags& flags) {
+  if (static_cast<int64_t>(rows) < flags.limit) return;
+  std::fprintf(stderr, "%zu rows shown; more with --limit\n", rows);
+}
 
 // A user's word for a workload: a name as it stands, or the beginning of a key.
 absl::StatusOr<std::string> FindWorkloadKey(Database& log, const std::string& word) {
@@ -83,14 +92,14 @@ int Trials(Database& log, const QueryFlags& flags) {
   if (!filter.ok()) return Fail(filter.status());
   const absl::StatusOr<std::vector<TrialRow>> trials = log.QueryTrials(*filter);
   if (!trials.ok()) return Fail(trials.status());
-  TextTable table({">row", "workload", ">time", ">of anchor", "schedule or failure"});
+  TextTable table({"trial", "workload", ">time", ">of anchor", "schedule or failure"});
   for (const TrialRow& trial : *trials) {
     if (flags.json) {
       std::printf("%s\n", TrialJson(trial).c_str());
       continue;
     }
     const bool relative = trial.seconds && trial.anchor_seconds;
-    table.Add({absl::StrCat(trial.row), trial.workload_key.substr(0, 8),
+    table.Add({trial.id.ToHex(), trial.workload_key.substr(0, 8),
                trial.seconds ? FormatSeconds(*trial.seconds) : "-",
                relative ? absl::StrFormat("%.3f", *trial.seconds / *trial.anchor_seconds) : "-",
                trial.failure ? absl::StrCat(trial.schedule, "  ", trial.failure->kind, ": ",
@@ -98,6 +107,7 @@ int Trials(Database& log, const QueryFlags& flags) {
                              : trial.schedule});
   }
   if (!flags.json) std::fputs(table.ToString().c_str(), stdout);
+  SayIfCut(trials->size(), flags);
   return kExitOk;
 }
 
@@ -142,6 +152,7 @@ int Verdicts(Database& log, const QueryFlags& flags) {
                verdict.outcome, absl::StrFormat("%.3f", verdict.ratio), verdict.winner_schedule});
   }
   if (!flags.json) std::fputs(table.ToString().c_str(), stdout);
+  SayIfCut(verdicts->size(), flags);
   return kExitOk;
 }
 
@@ -161,6 +172,7 @@ int Runs(Database& log, const QueryFlags& flags) {
         {run.id.ToHex(), run.state, absl::StrJoin(keys, " "), absl::StrCat(run.seed), run.regime});
   }
   if (!flags.json) std::fputs(table.ToString().c_str(), stdout);
+  SayIfCut(runs->size(), flags);
   return kExitOk;
 }
 
@@ -183,20 +195,56 @@ int Workloads(Database& log, const QueryFlags& flags) {
 struct Listing {
   const char* name;
   int (*print)(Database&, const QueryFlags&);
+  std::vector<std::string> flags;  // that it heeds, beside --db and --json
 };
-constexpr Listing kListings[] = {{"trials", Trials},
-                                 {"verdicts", Verdicts},
-                                 {"runs", Runs},
-                                 {"workloads", Workloads},
-                                 {"failures", Failures}};
+const std::vector<Listing>& Listings() {
+  static const auto* listings = new std::vector<Listing>{
+      {"trials",
+       Trials,
+       {"workload", "target", "regime", "run", "state", "failure", "order", "limit"}},
+      {"verdicts", Verdicts, {"workload", "target", "regime", "all", "limit"}},
+      {"runs", Runs, {"limit"}},
+      {"workloads", Workloads, {}},
+      {"failures", Failures, {"workload", "target", "regime", "run", "failure"}}};
+  return *listings;
+}
 
-int RunQuery(const QueryFlags& flags) {
+// A flag that a listing does not heed would leave rows in the answer that were not asked for.
+absl::Status CheckFlags(const CLI::App& app, const Listing& listing) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    const std::string& flag = option->get_lnames()[0];
+    if (flag == "db" || flag == "json" || absl::c_linear_search(listing.flags, flag)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("query ", listing.name, " does not heed --", flag, "; it heeds --db, --json",
+                     listing.flags.empty() ? "" : ", --", absl::StrJoin(listing.flags, ", --")));
+  }
+  return absl::OkStatus();
+}
+
+// A kind that nothing can have is a slip of the pen, not an empty answer.
+absl::Status CheckKinds(Database& log, const QueryFlags& flags) {
+  if (!flags.target.empty()) {
+    const absl::StatusOr<std::vector<TargetRow>> targets = log.ListTargets();
+    if (!targets.ok()) return targets.status();
+    std::set<std::string> kinds;
+    for (const TargetRow& target : *targets) kinds.insert(target.kind);
+    if (!kinds.contains(flags.target)) {
+      return absl::NotFoundError(absl::StrCat("no target in the log is `", flags.target,
+                                              "`; its kinds are ", absl::StrJoin(kinds, ", ")));
+    }
+  }
+  return flags.failure.empty() ? absl::OkStatus() : ParseFailureKind(flags.failure).status();
+}
+
+int RunQuery(const CLI::App& app, const QueryFlags& flags) {
+  const Listing& listing =
+      *absl::c_find_if(Listings(), [&](const Listing& known) { return flags.what == known.name; });
+  if (absl::Status heeded = CheckFlags(app, listing); !heeded.ok()) return Fail(heeded);
   absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenReader(flags.db);
   if (!log.ok()) return FailToOpen(log.status());
-  for (const Listing& listing : kListings) {
-    if (flags.what == listing.name) return listing.print(**log, flags);
-  }
-  return kExitBadInput;
+  if (absl::Status known = CheckKinds(**log, flags); !known.ok()) return Fail(known);
+  return listing.print(**log, flags);
 }
 
 }  // namespace
@@ -204,7 +252,7 @@ int RunQuery(const QueryFlags& flags) {
 std::function<int()> AddQuery(CLI::App* app) {
   auto flags = std::make_shared<QueryFlags>();
   std::vector<std::string> names;
-  for (const Listing& listing : kListings) names.push_back(listing.name);
+  for (const Listing& listing : Listings()) names.push_back(listing.name);
   app->add_option("what", flags->what, "what to list")
       ->check(CLI::IsMember(names))
       ->capture_default_str();
@@ -224,7 +272,7 @@ std::function<int()> AddQuery(CLI::App* app) {
       ->capture_default_str();
   app->add_flag("--all", flags->all, "verdicts: those that were replaced as well");
   app->add_flag("--json", flags->json, "one JSON object per row");
-  return [flags] { return RunQuery(*flags); };
+  return [app, flags] { return RunQuery(*app, *flags); };
 }
 
 }  // namespace tilewright

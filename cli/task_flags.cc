@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "measure/workbench.h"
 #include "schedule/operators.h"
 #include "schedule/workload_file.h"
@@ -19,10 +20,25 @@ std::string OperatorHelp() {
   return absl::StrCat("an expression, or an operator: ", absl::StrJoin(names, ", "));
 }
 
+// What each operator is, with the indices that want sizes and its parameters.
+std::string OperatorList() {
+  std::string text = "Operators, with the indices that --size names:\n";
+  for (const Operator& op : AllOperators()) {
+    absl::StrAppend(&text, "  ", op.name, ": ", op.help, "\n      --size ",
+                    absl::StrJoin(absl::StrSplit(op.example_sizes, ' '), ","), "\n");
+    for (const OperatorParameter& parameter : op.parameters) {
+      absl::StrAppend(&text, "      ", op.name, "(", parameter.name, "=",
+                      absl::StrJoin(parameter.values, "|"), "): ", parameter.help, "\n");
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 void TaskFlags::Add(CLI::App* app) {
   app->add_option("workload", expression, OperatorHelp());
+  app->footer(&OperatorList);
   app->add_option("--size", sizes,
                   "sizes of the indices: m=1024,n=1024 or t=1..8192; X.1=224 for a dimension that "
                   "no index names");
@@ -107,7 +123,38 @@ absl::StatusOr<Target> TaskFlags::FindTarget() const {
     return device->target;
   }
   if (absl::StrContains(target, "{")) return ParseTarget(target);
-  return tilewright::FindTarget(target);
+  absl::StatusOr<Target> known = tilewright::FindTarget(target);
+  if (known.ok()) return known;
+  // The kind that tables and records of this machine show.
+  const absl::StatusOr<DeviceDescription> here = DescribeCpu(cores);
+  if (!here.ok()) return known;
+  if (here->target.kind == target) return here->target;
+  return absl::Status(
+      known.status().code(),
+      absl::StrCat(known.status().message(), "; this machine is cpu (", here->target.kind,
+                   "); another is given by its whole text, which its `tilewright "
+                   "explain` prints behind `target`"));
+}
+
+absl::Status TaskFlags::CheckIsHere(const Target& target_found) const {
+  if (TargetIsHere() || target_found.backend != "host") return absl::OkStatus();
+  const absl::StatusOr<DeviceDescription> here = DescribeCpu(cores);
+  if (!here.ok()) return here.status();
+  if (here->target == target_found) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--target: this machine measures for itself alone, --target cpu (", here->target.kind,
+      "), not for ", target_found.kind, "; `explain`, `best` and `build` take any target"));
+}
+
+std::string TitleOf(const TuneTask& task) { return task.name.empty() ? task.source : task.name; }
+
+absl::StatusOr<std::shared_ptr<const ScheduleSpace>> SpaceOf(const TuneTask& task,
+                                                             const Target& target) {
+  absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space =
+      ScheduleSpace::Make(task.workload, target, AllVariants());
+  if (absl::IsFailedPrecondition(space.status()))
+    return absl::InvalidArgumentError(absl::StrCat(TitleOf(task), ": ", space.status().message()));
+  return space;
 }
 
 }  // namespace tilewright

@@ -6,12 +6,14 @@
 #ifndef TILEWRIGHT_CLI_TASK_FLAGS_H_
 #define TILEWRIGHT_CLI_TASK_FLAGS_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "schedule/target.h"
+#include "schedule/variant.h"
 #include "search/tuner.h"
 
 namespace tilewright {
@@ -33,9 +35,17 @@ struct TaskFlags {
   absl::StatusOr<std::vector<TuneTask>> Tasks() const;
   // `cpu` alone is the kind found here; a kind is looked up, or read if it is a target's full text.
   absl::StatusOr<Target> FindTarget() const;
-  // True if the target is this machine's.
+  // InvalidArgument unless `target`, as FindTarget gave it, is what this machine can measure.
+  absl::Status CheckIsHere(const Target& target) const;
+  // True if the target is the word for this machine's.
   bool TargetIsHere() const { return target == "cpu"; }
 };
+
+// What people call a task: its name in the workload file, else its expression.
+std::string TitleOf(const TuneTask& task);
+// The task's schedules. InvalidArgument names the task if no variant can write it for the target.
+absl::StatusOr<std::shared_ptr<const ScheduleSpace>> SpaceOf(const TuneTask& task,
+                                                             const Target& target);
 
 }  // namespace tilewright
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "cli/text_table.h"
 #include "cli/tune_report.h"
 #include "codegen/writer.h"
+#include "costmodel/model.h"
 #include "measure/local_worker.h"
 #include "schedule/variant.h"
 #include "search/coordinator.h"
@@ -61,6 +63,12 @@ std::vector<std::string> StrategyHelp() {
   return lines;
 }
 
+std::vector<std::string> ModelHelp() {
+  std::vector<std::string> lines;
+  for (const ModelRow& row : AllModels()) lines.push_back(absl::StrCat(row.name, ": ", row.help));
+  return lines;
+}
+
 // --dry-run: what would be done.
 int DryRun(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Target& target) {
   absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenReader(flags.db);
@@ -70,8 +78,7 @@ int DryRun(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Tar
   const int64_t trials = flags.options.trials > 0 ? flags.options.trials : (*effort)->trials;
   TextTable table({"workload", "key", "known", ">schedules", ">trials"});
   for (const TuneTask& task : tasks) {
-    absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space =
-        ScheduleSpace::Make(task.workload, target, AllVariants());
+    absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space = SpaceOf(task, target);
     if (!space.ok()) return Fail(space.status());
     std::string known = "no";
     if (log.ok()) {
@@ -83,14 +90,28 @@ int DryRun(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Tar
                                             : "verdict";
     }
     const absl::uint128 count = (*space)->space().Count();
-    table.Add({task.name.empty() ? task.source : task.name, task.workload.key().substr(0, 12),
-               known, FormatCount(static_cast<double>(count)),
+    table.Add({TitleOf(task), task.workload.key().substr(0, 12), known,
+               FormatCount(static_cast<double>(count)),
                absl::StrCat(count < trials ? absl::Uint128Low64(count) : trials)});
   }
-  std::printf("%s%zu workloads on %s; at most %s of device time (40 ms a trial)\n",
-              table.ToString().c_str(), tasks.size(), target.kind.c_str(),
-              FormatSeconds(0.04 * trials * tasks.size()).c_str());
+  std::printf("%s%zu workload%s on %s; at most %s of device time (40 ms a trial)\n",
+              table.ToString().c_str(), tasks.size(), tasks.size() == 1 ? "" : "s",
+              target.kind.c_str(), FormatSeconds(0.04 * trials * tasks.size()).c_str());
   return kExitOk;
+}
+
+// Refuses what cannot be tuned here, all of it before anything is begun.
+absl::Status CheckBeforeBeginning(const TuneFlags& flags, const std::vector<TuneTask>& tasks,
+                                  const Target& target) {
+  if (absl::Status here = flags.tasks.CheckIsHere(target); !here.ok()) return here;
+  for (const TuneTask& task : tasks) {
+    if (const auto space = SpaceOf(task, target); !space.ok()) return space.status();
+    if (target.backend == "host" && task.regime.chain == Regime::Chain::kDependent) {
+      return absl::InvalidArgumentError(
+          "regime: chain=dependent is for GPUs; a CPU accepts chain=plain");
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Coordinator and local worker: what a lone `tune` needs around the tuner.
@@ -135,15 +156,16 @@ int Tune(TuneFlags& flags) {
     return Fail(strategy.status());
   if (const auto effort = FindEffort(flags.options.effort); !effort.ok())
     return Fail(effort.status());
+  if (const auto model = FindModel(flags.options.model);
+      !model.ok() && flags.options.model != "none")
+    return Fail(absl::InvalidArgumentError(absl::StrCat(model.status().message(), ", none")));
   const absl::StatusOr<std::vector<TuneTask>> tasks = flags.tasks.Tasks();
   if (!tasks.ok()) return Fail(tasks.status());
   const absl::StatusOr<Target> target = flags.tasks.FindTarget();
   if (!target.ok()) return Fail(target.status());
   if (flags.dry_run) return DryRun(flags, *tasks, *target);
-  for (const TuneTask& task : *tasks) {  // refuse all before anything is begun
-    const auto space = ScheduleSpace::Make(task.workload, *target, AllVariants());
-    if (!space.ok()) return Fail(space.status());
-  }
+  if (absl::Status fits = CheckBeforeBeginning(flags, *tasks, *target); !fits.ok())
+    return Fail(fits);
 
   absl::StatusOr<std::unique_ptr<Database>> writer = Database::OpenWriter(flags.db);
   if (!writer.ok()) return FailToOpen(writer.status());
@@ -172,7 +194,7 @@ int Tune(TuneFlags& flags) {
     // What time is left is shared by the workloads that are left.
     if (deadline != absl::InfiniteFuture())
       options.time_limit = (deadline - absl::Now()) / static_cast<int>(tasks->size() - i);
-    const std::string title = task.name.empty() ? task.source : task.name;
+    const std::string title = TitleOf(task);
     ProgressLine line(title, static_cast<int>(i + 1), static_cast<int>(tasks->size()), !flags.json);
     TunerContext context{.client = fleet->client.get(),
                          .log = reader->get(),
@@ -188,7 +210,7 @@ int Tune(TuneFlags& flags) {
                                     absl::StrCat(title, ": ", report.status().message())));
       continue;
     }
-    if (report->verdict == std::nullopt && report->rows.empty()) exit_code = kExitFailed;
+    if (!HasBest(*report)) exit_code = kExitFailed;
     std::fputs(
         flags.json ? ReportJson(*report).c_str() : ReportText(*report, title, flags.db).c_str(),
         stdout);
@@ -209,7 +231,9 @@ std::function<int()> AddTune(CLI::App* app) {
   app->add_option("--strategy", flags->options.strategy,
                   absl::StrCat("how to search; ", absl::StrJoin(StrategyHelp(), "; ")))
       ->capture_default_str();
-  app->add_option("--model", flags->options.model, "the cost model: xgboost, bound or none")
+  app->add_option(
+         "--model", flags->options.model,
+         absl::StrCat("the cost model; ", absl::StrJoin(ModelHelp(), "; "), "; none: no model"))
       ->capture_default_str();
   app->add_option("--effort", flags->options.effort,
                   absl::StrCat("how hard to try: ", absl::StrJoin(EffortNames(), ", ")))
@@ -220,6 +244,7 @@ std::function<int()> AddTune(CLI::App* app) {
   app->add_option("--time-limit", flags->time_limit,
                   "for all workloads, finals included: 90s, 2m, 1h30m");
   app->add_option("--seed", flags->options.seed, "decides the order of proposals and the inputs")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{std::numeric_limits<int64_t>::max()}))
       ->capture_default_str();
   app->add_option("--batch", flags->options.batch, "schedules proposed at a time")
       ->check(CLI::Range(1, 4096))

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -51,6 +52,22 @@ double LimitSecondsOf(const TuneReport& report) {
   return 0;
 }
 
+// Why a run ended without a verdict, and what may be done.
+std::string NoVerdictText(const TuneReport& report) {
+  if (!HasBest(report)) {
+    const char* reason = report.trials > 0 ? "every trial failed"
+                         : report.interrupted
+                             ? "interrupted before the first trial was back; --resume continues"
+                             : "the time was over before the first trial was back; give more "
+                               "with --time-limit";
+    return absl::StrCat("nothing was measured: ", reason, "\n");
+  }
+  return absl::StrCat("no verdict: ",
+                      report.interrupted ? "interrupted before the finals; --resume continues"
+                                         : "no finals were held",
+                      "; * = screening time, not for comparing\n");
+}
+
 std::string VerdictText(const VerdictRow& verdict) {
   const std::string interval = absl::StrFormat("%.3fx, 95%% interval %.3f-%.3f", verdict.ratio,
                                                verdict.ratio_low, verdict.ratio_high);
@@ -62,6 +79,11 @@ std::string VerdictText(const VerdictRow& verdict) {
 }
 
 }  // namespace
+
+bool HasBest(const TuneReport& report) {
+  return std::any_of(report.rows.begin(), report.rows.end(),
+                     [](const ReportRow& row) { return row.label == "best"; });
+}
 
 ProgressLine::ProgressLine(std::string title, int number, int of, bool enabled)
     : title_(std::move(title)),
@@ -127,10 +149,7 @@ std::string ReportText(const TuneReport& report, const std::string& title, const
     absl::StrAppend(&text, VerdictText(*report.verdict), "\n", "replay: tilewright replay ",
                     report.verdict->id.ToHex(), " --db ", db, "\n");
   } else {
-    absl::StrAppend(&text, "no verdict: ",
-                    report.interrupted ? "interrupted before the finals; --resume continues"
-                                       : "no finals were held",
-                    "; * = screening time, not for comparing\n");
+    text += NoVerdictText(report);
   }
   return text;
 }

@@ -26,6 +26,8 @@ class ProgressLine {
   absl::Time next_ = absl::InfinitePast();
 };
 
+// False if nothing was measured, in this run or in what it resumed.
+bool HasBest(const TuneReport& report);
 // The final table, the verdict and the command that replays the winner.
 std::string ReportText(const TuneReport& report, const std::string& title, const std::string& db);
 // The same as one line of JSON.

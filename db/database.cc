@@ -196,7 +196,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::OpenReader(const std::string
   if (version != SchemaVersion()) {
     return absl::FailedPreconditionError(absl::StrCat(
         *path, ": schema version ", version, " where this program reads ", SchemaVersion(),
-        "; open it for writing once (`tilewright log gc`) to migrate it"));
+        "; `tilewright tune` and `tilewright log import` open it for writing and migrate it"));
   }
   absl::StatusOr<std::string> origin = ReadOrigin(**connection);
   if (!origin.ok()) return AsRefusal(origin.status());

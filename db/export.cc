@@ -210,6 +210,8 @@ absl::StatusOr<ExportReport> ExportLogToFile(Database& from, const ExportOptions
   auto failed = [&] {
     return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
   };
+  if (file == nullptr && errno == ENOENT)
+    return absl::NotFoundError(absl::StrCat(path, ": there is no such directory"));
   if (file == nullptr) return failed();
   absl::StatusOr<ExportReport> report =
       ExportLog(from, options, [&](const std::string& line) -> absl::Status {

@@ -35,7 +35,8 @@ struct ExportReport {
 absl::StatusOr<ExportReport> ExportLog(
     Database& from, const ExportOptions& options,
     absl::FunctionRef<absl::Status(const std::string& line)> sink);
-// Writes a file: all of it, flushed to disk, or none. AlreadyExists if `path` exists.
+// Writes a file: all of it, flushed to disk, or none. AlreadyExists if `path` exists, NotFound
+// if its directory does not.
 absl::StatusOr<ExportReport> ExportLogToFile(Database& from, const ExportOptions& options,
                                              const std::string& path);
 

@@ -234,8 +234,8 @@ TEST(Export, ToAFileWritesAllOrNothing) {
     return absl::ResourceExhaustedError("the disk is full");
   });
   EXPECT_TRUE(absl::IsResourceExhausted(stopped.status()));
-  EXPECT_TRUE(absl::IsUnavailable(
-      ExportLogToFile(*database, {}, directory.File("none/log.jsonl")).status()));
+  EXPECT_TRUE(
+      absl::IsNotFound(ExportLogToFile(*database, {}, directory.File("none/log.jsonl")).status()));
 }
 
 }  // namespace

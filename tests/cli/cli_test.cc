@@ -1,0 +1,213 @@
+// The program as a user meets it: exit codes, and what is said about bad input.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace tilewright {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr char kMatmul[] = "matmul --size m=8,n=8,k=8 --type f32";
+
+struct Outcome {
+  int code = -1;
+  std::string output;  // standard output and error together
+};
+
+// Each test has a directory of its own.
+class CommandLine : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "/cli-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  // Runs `ENVIRONMENT tilewright ARGUMENTS` by the shell, so both may hold redirections and quotes.
+  Outcome Run(const std::string& arguments, const std::string& environment = "") const {
+    const std::string command = absl::StrCat("cd '", directory_, "' && { ", environment, " '",
+                                             TILEWRIGHT_PROGRAM, "' ", arguments, "; } 2>&1");
+    Outcome outcome;
+    FILE* pipe = popen(command.c_str(), "r");
+    if (pipe == nullptr) return outcome;
+    char buffer[4096];
+    for (size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+      outcome.output.append(buffer, n);
+    const int status = pclose(pipe);
+    if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+    return outcome;
+  }
+
+  std::string Path(const std::string& name) const { return absl::StrCat(directory_, "/", name); }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name)) << text;
+  }
+  std::string Read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(Path(name)).rdbuf();
+    return text.str();
+  }
+  // A log with a few records.
+  void MakeLog(const std::string& name) const {
+    const Outcome made =
+        Run(absl::StrCat("log import '", TILEWRIGHT_GOLDEN_DIR, "/log_v1.jsonl' --db ", name));
+    ASSERT_EQ(made.code, 0) << made.output;
+  }
+
+ private:
+  std::string directory_;
+};
+
+TEST_F(CommandLine, NamesAnUnknownCommandAndThoseThereAre) {
+  const Outcome unknown = Run("tunes");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.output,
+              StartsWith("tilewright: unknown command 'tunes'; commands are tune, best, query"));
+  EXPECT_THAT(unknown.output, Not(HasSubstr("runner")));  // not for people
+  EXPECT_THAT(Run("").output, StartsWith("tilewright: expected a command after `tilewright`"));
+  EXPECT_THAT(Run("log").output,
+              StartsWith("tilewright: expected a command after `tilewright log`; commands are "
+                         "export, import, merge, backup; see `tilewright log --help`"));
+  EXPECT_THAT(Run("log exprt").output, StartsWith("tilewright: unknown command 'exprt'"));
+}
+
+TEST_F(CommandLine, TakesAFlagFromTheEnvironmentBeforeTheFileAndFromTheLineBeforeBoth) {
+  Write("c.toml", "[query]\ndb = \"file.db\"\n");
+  EXPECT_THAT(Run("--config c.toml query").output, HasSubstr("/file.db: no such file"));
+  EXPECT_THAT(Run("query --config c.toml").output, HasSubstr("/file.db: no such file"));
+  EXPECT_THAT(Run("--config c.toml query", "TILEWRIGHT_DB=variable.db").output,
+              HasSubstr("/variable.db: no such file"));
+  EXPECT_THAT(Run("--config c.toml query --db flag.db", "TILEWRIGHT_DB=variable.db").output,
+              HasSubstr("/flag.db: no such file"));
+}
+
+TEST_F(CommandLine, RefusesAConfigurationFileWithWhatIsNoFlag) {
+  Write("c.toml", "[query]\ndbx = \"file.db\"\n");
+  const Outcome slip = Run("--config c.toml query");
+  EXPECT_EQ(slip.code, 2);
+  EXPECT_THAT(slip.output, StartsWith("tilewright: --config: 'query.dbx' is no flag"));
+  Write("top.toml", "db = \"file.db\"\n");
+  EXPECT_THAT(Run("--config top.toml query").output, HasSubstr("sections named after commands"));
+  EXPECT_EQ(Run("--config /etc/passwd query").code, 2);
+}
+
+TEST_F(CommandLine, KeepsWorkingWhereTheEnvironmentNamesAVersion) {
+  EXPECT_THAT(Run("query", "TILEWRIGHT_VERSION=1").output, HasSubstr("no such file"));
+}
+
+TEST_F(CommandLine, TakesAProgramThatNoFamilyWritesForBadInputAndNamesIt) {
+  Write("w.tw",
+        "fine softmax(r=4 c=4) f32\n"
+        "twice 'T[i,j] = sum(k: A[i,k]*B[k,j]); U[i,l] = sum(j: T[i,j]*D[j,l])' i=6 j=6 k=6 l=6 "
+        "f32\n");
+  for (const char* command :
+       {"explain", "tune --time-limit 1s", "tune --dry-run", "build --out pack"}) {
+    const Outcome refused = Run(absl::StrCat(command, " --workloads w.tw"));
+    EXPECT_EQ(refused.code, 2) << command << ": " << refused.output;
+    EXPECT_THAT(refused.output, HasSubstr("tilewright: twice: no family can write this program"));
+  }
+}
+
+TEST_F(CommandLine, FailsWhereItsOutputCannotBeWritten) {
+  const Outcome lost = Run(absl::StrCat("explain ", kMatmul, " > /dev/full"));
+  EXPECT_EQ(lost.code, 1);
+  EXPECT_EQ(lost.output, "tilewright: standard output cannot be written\n");
+}
+
+TEST_F(CommandLine, PrintsIntoNoFileWhereStandardFilesAreClosed) {
+  const Outcome made = Run(
+      absl::StrCat("log import '", TILEWRIGHT_GOLDEN_DIR, "/log_v1.jsonl' --db a.db <&- >&- 2>&-"));
+  EXPECT_EQ(made.code, 0);
+  EXPECT_EQ(Run("query workloads --db a.db").code, 0);
+  EXPECT_THAT(Read("a.db.lock"), Not(HasSubstr("records")));
+}
+
+TEST_F(CommandLine, TakesTheKindThatItShowsForItself) {
+  const Outcome shown = Run(absl::StrCat("explain ", kMatmul));
+  ASSERT_EQ(shown.code, 0);
+  std::string kind;
+  for (absl::string_view line : absl::StrSplit(shown.output, '\n')) {
+    const std::string text(line);
+    if (text.rfind("target ", 0) == 0) kind = text.substr(7, text.find('{') - 7);
+  }
+  ASSERT_THAT(kind, StartsWith("cpu:"));
+  EXPECT_EQ(Run(absl::StrCat("explain ", kMatmul, " --target ", kind)).output, shown.output);
+  const Outcome other = Run(absl::StrCat("explain ", kMatmul, " --target cpu:other/avx2/4"));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.output, AllOf(StartsWith("tilewright: unknown target 'cpu:other/avx2/4'"),
+                                  HasSubstr(absl::StrCat("this machine is cpu (", kind, ")"))));
+}
+
+TEST_F(CommandLine, QueriesHeedTheirFlagsOrRefuseThem) {
+  MakeLog("a.db");
+  EXPECT_EQ(Run("query trials --db a.db --state failed").code, 0);
+  const Outcome unheeded = Run("query workloads --db a.db --state failed");
+  EXPECT_EQ(unheeded.code, 2);
+  EXPECT_EQ(unheeded.output,
+            "tilewright: query workloads does not heed --state; it heeds --db, --json\n");
+  const Outcome failure = Run("query trials --db a.db --failure wrong_outputs");
+  EXPECT_EQ(failure.code, 2);
+  EXPECT_THAT(failure.output, HasSubstr("wrong_outputs"));
+  const Outcome target = Run("query trials --db a.db --target cuda:h2000");
+  EXPECT_EQ(target.code, 2);
+  EXPECT_THAT(target.output, StartsWith("tilewright: no target in the log is `cuda:h2000`; its "
+                                        "kinds are "));
+  EXPECT_THAT(Run("query trials --db a.db --limit 1").output, HasSubstr("1 rows shown"));
+}
+
+TEST_F(CommandLine, RefusesToWriteOverWhatIsThere) {
+  MakeLog("a.db");
+  std::filesystem::create_directory(Path("full"));
+  Write("full/file", "mine");
+  const Outcome pack = Run(absl::StrCat("build ", kMatmul, " --db a.db --out full"));
+  EXPECT_EQ(pack.code, 2);
+  EXPECT_THAT(pack.output, HasSubstr("exists and is no pack"));
+  EXPECT_EQ(Read("full/file"), "mine");
+  EXPECT_EQ(Run("log export full/file --db a.db").code, 2);
+  EXPECT_EQ(Run("log backup full/file --db a.db").code, 2);
+  EXPECT_EQ(Run("log export nowhere/file --db a.db").code, 2);
+  EXPECT_EQ(Read("full/file"), "mine");
+}
+
+TEST_F(CommandLine, ATuneThatMeasuredNothingFailsAndSaysWhy) {
+  const Outcome tune = Run(absl::StrCat("tune ", kMatmul, " --db a.db --time-limit 1ms"));
+  EXPECT_EQ(tune.code, 1);
+  EXPECT_THAT(tune.output, HasSubstr("nothing was measured: the time was over before the first "
+                                     "trial was back; give more with --time-limit"));
+}
+
+TEST_F(CommandLine, RefusesWhatCannotBeTunedHereBeforeItBegins) {
+  for (const char* flag :
+       {"--target cpu:x86-64-v3", "--regime chain=dependent", "--model oracle", "--seed -1"}) {
+    const Outcome refused =
+        Run(absl::StrCat("tune ", kMatmul, " --db a.db --time-limit 10s ", flag));
+    EXPECT_EQ(refused.code, 2) << flag << ": " << refused.output;
+  }
+  EXPECT_THAT(Run(absl::StrCat("tune ", kMatmul, " --model oracle")).output,
+              HasSubstr("known: xgboost, xgboost_regression, bound, none"));
+  EXPECT_FALSE(std::filesystem::exists(Path("a.db")));
+}
+
+TEST_F(CommandLine, HelpShowsWhichSizesAnOperatorWants) {
+  EXPECT_THAT(Run("tune --help").output,
+              AllOf(HasSubstr("softmax: softmax of each row"), HasSubstr("--size r=4,c=9"),
+                    HasSubstr("linear(activation=none|relu|gelu|silu)")));
+}
+
+}  // namespace
+}  // namespace tilewright
