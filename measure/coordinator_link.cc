@@ -1,10 +1,11 @@
 #include "measure/coordinator_link.h"
 
 #include <algorithm>
+#include <chrono>
+#include <mutex>
 #include <utility>
 
 #include "absl/random/random.h"
-#include "absl/synchronization/mutex.h"
 #include "grpcpp/grpcpp.h"
 #include "measure/measure.grpc.pb.h"
 #include "measure/protocol.h"
@@ -22,7 +23,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
 class CoordinatorLinkImpl : public CoordinatorLink {
  public:
   CoordinatorLinkImpl(const std::string& address, v1::EnrolRequest enrolment)
-      : enrolment_(std::move(enrolment)), last_answer_(absl::Now()) {
+      : enrolment_(std::move(enrolment)), last_answer_(Clock::now()) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
@@ -53,22 +54,23 @@ class CoordinatorLinkImpl : public CoordinatorLink {
   }
 
   void CancelLease() override {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     cancelled_ = true;
     if (waiting_ != nullptr) waiting_->TryCancel();
   }
 
   absl::Duration heartbeat() const override {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     return heartbeat_;
   }
 
   absl::Duration silence() const override {
-    absl::MutexLock lock(&mutex_);
-    return absl::Now() - last_answer_;
+    std::scoped_lock lock(mutex_);
+    return absl::FromChrono(Clock::now() - last_answer_);
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   template <typename Request, typename Reply>
   using Method = grpc::Status (v1::Coordinator::Stub::*)(grpc::ClientContext*, const Request&,
                                                          Reply*);
@@ -81,13 +83,13 @@ class CoordinatorLinkImpl : public CoordinatorLink {
   void Note(const absl::Status& status) {
     const bool answered = !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
                           !absl::IsCancelled(status) && status.code() != absl::StatusCode::kUnknown;
-    absl::MutexLock lock(&mutex_);
-    if (answered) last_answer_ = absl::Now();
+    std::scoped_lock lock(mutex_);
+    if (answered) last_answer_ = Clock::now();
   }
 
   // Enrols unless that was done since `known` was the enrolment.
   absl::Status EnrolAfter(const std::string& known) {
-    absl::MutexLock enrolling(&enrol_mutex_);
+    std::scoped_lock enrolling(enrol_mutex_);
     if (const std::string current = enrolment_id(); !current.empty() && current != known) {
       return absl::OkStatus();
     }
@@ -97,7 +99,7 @@ class CoordinatorLinkImpl : public CoordinatorLink {
     const absl::Status status = FromGrpc(stub_->Enrol(&context, enrolment_, &reply));
     Note(status);
     if (!status.ok()) return status;
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     enrolment_id_ = reply.enrolment_id();
     heartbeat_ = std::max(absl::Milliseconds(10),
                           absl::Milliseconds(static_cast<int64_t>(reply.heartbeat_ms())));
@@ -105,7 +107,7 @@ class CoordinatorLinkImpl : public CoordinatorLink {
   }
 
   std::string enrolment_id() const {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     return enrolment_id_;
   }
 
@@ -118,14 +120,14 @@ class CoordinatorLinkImpl : public CoordinatorLink {
       grpc::ClientContext context;
       SetDeadline(&context, deadline);
       if (cancellable) {
-        absl::MutexLock lock(&mutex_);
+        std::scoped_lock lock(mutex_);
         if (cancelled_) return absl::CancelledError("the worker is ending");
         waiting_ = &context;
       }
       reply->Clear();
       const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, reply));
       if (cancellable) {
-        absl::MutexLock lock(&mutex_);
+        std::scoped_lock lock(mutex_);
         waiting_ = nullptr;
       }
       Note(status);
@@ -137,13 +139,13 @@ class CoordinatorLinkImpl : public CoordinatorLink {
 
   const v1::EnrolRequest enrolment_;
   std::unique_ptr<v1::Coordinator::Stub> stub_;
-  absl::Mutex enrol_mutex_;  // held during the call; before mutex_
-  mutable absl::Mutex mutex_;
-  std::string enrolment_id_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration heartbeat_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(1);
-  absl::Time last_answer_ ABSL_GUARDED_BY(mutex_);
-  grpc::ClientContext* waiting_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::mutex enrol_mutex_;    // held while enrolling; taken before mutex_
+  mutable std::mutex mutex_;  // guards all that follows
+  std::string enrolment_id_;
+  absl::Duration heartbeat_ = absl::Seconds(1);
+  Clock::time_point last_answer_;
+  grpc::ClientContext* waiting_ = nullptr;
+  bool cancelled_ = false;
 };
 
 }  // namespace

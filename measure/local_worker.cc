@@ -9,13 +9,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "measure/child_process.h"
 #include "measure/coordinator_link.h"
@@ -59,46 +60,46 @@ class LocalWorkerImpl : public LocalWorker {
   }
   ~LocalWorkerImpl() override {
     {
-      absl::MutexLock lock(&mutex_);
+      std::scoped_lock lock(mutex_);
       stop_ = true;
     }
+    changed_.notify_all();
     thread_.join();
   }
 
   absl::Status AwaitFirstStart() {
-    absl::MutexLock lock(&mutex_);
-    auto begun = [this]()
-                     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return starts_ > 0 || !status_.ok(); };
-    mutex_.Await(absl::Condition(&begun));
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return starts_ > 0 || !status_.ok(); });
     return status_;
   }
 
   absl::Status status() const override {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     return status_;
   }
   pid_t pid() const override {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     return pid_;
   }
   int starts() const override {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     return starts_;
   }
 
  private:
   bool Stopping() const {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     return stop_;
   }
   void SetStatus(absl::Status status) {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     status_ = std::move(status);
+    changed_.notify_all();
   }
   // True: stopping.
   bool Pause(absl::Duration duration) {
-    absl::MutexLock lock(&mutex_);
-    return mutex_.AwaitWithTimeout(absl::Condition(&stop_), duration);
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, absl::ToChronoNanoseconds(duration), [this] { return stop_; });
   }
 
   void Loop() {
@@ -133,9 +134,10 @@ class LocalWorkerImpl : public LocalWorker {
     absl::StatusOr<std::unique_ptr<ChildProcess>> child =
         ChildProcess::Spawn(options_.executable, arguments);
     if (!child.ok()) return child.status();
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     pid_ = (*child)->pid();
     ++starts_;
+    changed_.notify_all();
     return child;
   }
 
@@ -151,17 +153,18 @@ class LocalWorkerImpl : public LocalWorker {
     }
     const ChildProcess::Exit exit = child->Stop(
         HungUp(child->fd(), absl::ZeroDuration()) ? kEndPatience : absl::ZeroDuration());
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     pid_ = 0;
     return exit;
   }
 
   const LocalWorkerOptions options_;
-  mutable absl::Mutex mutex_;
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  pid_t pid_ ABSL_GUARDED_BY(mutex_) = 0;
-  int starts_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable std::mutex mutex_;         // guards what follows up to thread_
+  std::condition_variable changed_;  // told of every change of stop_, status_ and starts_
+  bool stop_ = false;
+  absl::Status status_;
+  pid_t pid_ = 0;
+  int starts_ = 0;
   std::thread thread_;
 };
 

@@ -22,31 +22,30 @@ bool BelongTogether(const v1::ReturnRequest& a, const v1::ReturnRequest& b) {
 }  // namespace
 
 void WorkerQueue::WantLease() {
-  absl::MutexLock lock(&mutex_);
-  if (ready_.empty()) wanted_ = true;
+  std::scoped_lock lock(mutex_);
+  if (!ready_.empty()) return;
+  wanted_ = true;
+  changed_.notify_all();
 }
 
 bool WorkerQueue::AwaitWant() {
-  absl::MutexLock lock(&mutex_);
-  auto ready = [this]()
-                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wanted_ || end_.has_value(); };
-  mutex_.Await(absl::Condition(&ready));
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return wanted_ || end_.has_value(); });
   return !end_.has_value();
 }
 
 void WorkerQueue::AddLease(v1::LeaseReply lease) {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   wanted_ = false;
   open_items_[Key(lease.epoch())] += lease.items_size();
   ready_.push_back(std::move(lease));
+  changed_.notify_all();
 }
 
 std::optional<v1::LeaseReply> WorkerQueue::TakeLease(absl::Duration timeout) {
-  absl::MutexLock lock(&mutex_);
-  auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !ready_.empty() || end_.has_value();
-  };
-  mutex_.AwaitWithTimeout(absl::Condition(&ready), timeout);
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout),
+                    [this] { return !ready_.empty() || end_.has_value(); });
   if (ready_.empty()) return std::nullopt;
   v1::LeaseReply lease = std::move(ready_.front());
   ready_.pop_front();
@@ -54,7 +53,7 @@ std::optional<v1::LeaseReply> WorkerQueue::TakeLease(absl::Duration timeout) {
 }
 
 std::vector<v1::Epoch> WorkerQueue::Held() const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   std::vector<v1::Epoch> held;
   for (const auto& [key, items] : open_items_) {
     v1::Epoch& epoch = held.emplace_back();
@@ -65,17 +64,17 @@ std::vector<v1::Epoch> WorkerQueue::Held() const {
 }
 
 void WorkerQueue::MarkLost(const v1::Epoch& epoch) {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   if (open_items_.contains(Key(epoch))) lost_.insert(Key(epoch));
 }
 
 bool WorkerQueue::IsLost(const v1::Epoch& epoch) const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   return lost_.contains(Key(epoch));
 }
 
 void WorkerQueue::Drop(const v1::Epoch& epoch, int items) {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   Settle(epoch, items);
 }
 
@@ -89,15 +88,14 @@ void WorkerQueue::Settle(const v1::Epoch& epoch, int items) {
 }
 
 void WorkerQueue::Post(Outgoing outgoing) {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   outgoing_.push_back(std::move(outgoing));
+  changed_.notify_all();
 }
 
 bool WorkerQueue::AwaitOutgoing(v1::ReturnRequest* request) {
-  absl::MutexLock lock(&mutex_);
-  auto ready = [this]()
-                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !outgoing_.empty() || closed_; };
-  mutex_.Await(absl::Condition(&ready));
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !outgoing_.empty() || closed_; });
   if (closed_) return false;
   *request = outgoing_.front();
   given_ = 1;
@@ -117,45 +115,48 @@ bool WorkerQueue::AwaitOutgoing(v1::ReturnRequest* request) {
 }
 
 void WorkerQueue::Acknowledge() {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   for (; given_ > 0; --given_) {
     Settle(outgoing_.front().epoch(), ItemsOf(outgoing_.front()));
     outgoing_.pop_front();
   }
+  changed_.notify_all();
 }
 
 bool WorkerQueue::AwaitEmpty(absl::Duration timeout) {
-  absl::MutexLock lock(&mutex_);
-  auto empty = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outgoing_.empty(); };
-  return mutex_.AwaitWithTimeout(absl::Condition(&empty), timeout);
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout),
+                           [this] { return outgoing_.empty(); });
 }
 
 void WorkerQueue::End(WorkerExit exit, std::string why) {
-  absl::MutexLock lock(&mutex_);
-  if (!end_.has_value()) end_ = {exit, std::move(why)};
+  std::scoped_lock lock(mutex_);
+  if (end_.has_value()) return;
+  end_ = {exit, std::move(why)};
+  changed_.notify_all();
 }
 
 bool WorkerQueue::ending() const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   return end_.has_value();
 }
 
 std::pair<WorkerExit, std::string> WorkerQueue::reason() const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   return end_.value_or(std::make_pair(WorkerExit::kDrained, std::string()));
 }
 
 void WorkerQueue::Close() {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   closed_ = true;
+  changed_.notify_all();
 }
 
 bool WorkerQueue::Sleep(absl::Duration duration, bool until_closed) {
-  absl::MutexLock lock(&mutex_);
-  auto over = [this, until_closed]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, absl::ToChronoNanoseconds(duration), [this, until_closed] {
     return closed_ || (!until_closed && end_.has_value());
-  };
-  return mutex_.AwaitWithTimeout(absl::Condition(&over), duration);
+  });
 }
 
 }  // namespace tilewright

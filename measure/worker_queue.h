@@ -7,15 +7,16 @@
 #ifndef TILEWRIGHT_MEASURE_WORKER_QUEUE_H_
 #define TILEWRIGHT_MEASURE_WORKER_QUEUE_H_
 
+#include <condition_variable>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "measure/measure.pb.h"
 #include "measure/worker.h"
@@ -65,17 +66,19 @@ class WorkerQueue {
  private:
   using EpochKey = std::pair<uint64_t, uint64_t>;
   static EpochKey Key(const v1::Epoch& epoch) { return {epoch.generation(), epoch.counter()}; }
-  void Settle(const v1::Epoch& epoch, int items) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The caller holds mutex_.
+  void Settle(const v1::Epoch& epoch, int items);
 
-  mutable absl::Mutex mutex_;
-  bool wanted_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<v1::LeaseReply> ready_ ABSL_GUARDED_BY(mutex_);
-  std::map<EpochKey, int> open_items_ ABSL_GUARDED_BY(mutex_);
-  std::set<EpochKey> lost_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);
-  int given_ ABSL_GUARDED_BY(mutex_) = 0;  // how many of outgoing_ the last AwaitOutgoing merged
-  std::optional<std::pair<WorkerExit, std::string>> end_ ABSL_GUARDED_BY(mutex_);
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  mutable std::mutex mutex_;         // guards all that follows
+  std::condition_variable changed_;  // told of every change that a wait looks at
+  bool wanted_ = false;
+  std::deque<v1::LeaseReply> ready_;
+  std::map<EpochKey, int> open_items_;
+  std::set<EpochKey> lost_;
+  std::deque<Outgoing> outgoing_;
+  int given_ = 0;  // how many of outgoing_ the last AwaitOutgoing merged
+  std::optional<std::pair<WorkerExit, std::string>> end_;
+  bool closed_ = false;
 };
 
 }  // namespace tilewright

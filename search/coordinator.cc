@@ -1,13 +1,14 @@
 #include "search/coordinator.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <deque>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "grpcpp/grpcpp.h"
 #include "measure/protocol.h"
 #include "search/coordinator_core.h"
@@ -40,17 +41,19 @@ class CoordinatorThread {
   // Runs what was accepted, then ends.
   ~CoordinatorThread() {
     {
-      absl::MutexLock lock(&mutex_);
+      std::scoped_lock lock(mutex_);
       closed_ = true;
     }
+    changed_.notify_one();
     thread_.join();
   }
 
   // `bounded`: for work of peers, of which only so much may wait.
   bool Post(Work work, bool bounded) {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     if (closed_ || (bounded && static_cast<int>(queue_.size()) >= max_pending_)) return false;
     queue_.push_back(std::move(work));
+    changed_.notify_one();
     return true;
   }
 
@@ -58,14 +61,20 @@ class CoordinatorThread {
   template <typename Result>
   Result Call(const std::function<Result(CoordinatorCore*)>& work) {
     Result result = absl::UnavailableError("the coordinator is stopping");
-    absl::Notification done;
+    bool done = false;
     const bool accepted = Post(
         [&](CoordinatorCore* core) {
-          result = work(core);
-          done.Notify();
+          Result answer = work(core);
+          std::scoped_lock lock(mutex_);
+          result = std::move(answer);
+          done = true;
+          answered_.notify_all();
         },
         /*bounded=*/false);
-    if (accepted) done.WaitForNotification();
+    if (accepted) {
+      std::unique_lock lock(mutex_);
+      answered_.wait(lock, [&] { return done; });
+    }
     return result;
   }
   // Nothing to do if the thread has ended already.
@@ -83,12 +92,11 @@ class CoordinatorThread {
       std::deque<Work> work;
       bool last = false;
       {
-        absl::MutexLock lock(&mutex_);
-        auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-          return closed_ || !queue_.empty();
-        };
-        mutex_.AwaitWithTimeout(absl::Condition(&ready),
-                                std::clamp(wake - clock_(), absl::ZeroDuration(), kLongestSleep));
+        const absl::Duration sleep =
+            std::clamp(wake - clock_(), absl::ZeroDuration(), kLongestSleep);
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, absl::ToChronoNanoseconds(sleep),
+                          [this] { return closed_ || !queue_.empty(); });
         work.swap(queue_);
         last = closed_;
       }
@@ -104,9 +112,11 @@ class CoordinatorThread {
   const std::unique_ptr<CoordinatorCore> core_;
   const std::function<absl::Time()> clock_;
   const int max_pending_;
-  absl::Mutex mutex_;
-  std::deque<Work> queue_ ABSL_GUARDED_BY(mutex_);
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::mutex mutex_;                  // guards queue_, closed_ and the answers of Call
+  std::condition_variable changed_;   // tells the thread of work and of the end
+  std::condition_variable answered_;  // tells callers of an answer
+  std::deque<Work> queue_;
+  bool closed_ = false;
   std::thread thread_;
 };
 

@@ -17,21 +17,21 @@ absl::Status Stopping() { return absl::UnavailableError("the coordinator is stop
 }  // namespace
 
 void EventQueue::Push(TuningEvent event) {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   events_.push_back(std::move(event));
+  changed_.notify_all();
 }
 
 void EventQueue::SetStatus(absl::Status status) {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   status_ = std::move(status);
+  changed_.notify_all();
 }
 
 absl::StatusOr<std::vector<TuningEvent>> EventQueue::Take(absl::Duration timeout) {
-  absl::MutexLock lock(&mutex_);
-  auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !events_.empty() || !status_.ok();
-  };
-  mutex_.AwaitWithTimeout(absl::Condition(&ready), timeout);
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(timeout),
+                    [this] { return !events_.empty() || !status_.ok(); });
   std::vector<TuningEvent> taken(std::make_move_iterator(events_.begin()),
                                  std::make_move_iterator(events_.end()));
   events_.clear();

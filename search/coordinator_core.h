@@ -7,11 +7,13 @@
 #ifndef TILEWRIGHT_SEARCH_COORDINATOR_CORE_H_
 #define TILEWRIGHT_SEARCH_COORDINATOR_CORE_H_
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,7 +22,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "measure/lease_book.h"
 #include "search/commit_sink.h"
@@ -34,12 +35,14 @@ class EventQueue {
   void Push(TuningEvent event);
   // Given to readers once there are no events; OK again: the log recovered.
   void SetStatus(absl::Status status);
+  // All that there is; waits up to `timeout` for the first one.
   absl::StatusOr<std::vector<TuningEvent>> Take(absl::Duration timeout);
 
  private:
-  absl::Mutex mutex_;
-  std::deque<TuningEvent> events_ ABSL_GUARDED_BY(mutex_);
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;                 // guards all that follows
+  std::condition_variable changed_;  // told of every push and status
+  std::deque<TuningEvent> events_;
+  absl::Status status_;
 };
 
 class CoordinatorCore {

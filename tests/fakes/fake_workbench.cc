@@ -122,18 +122,18 @@ class FakeWorkbench : public Workbench {
 }  // namespace
 
 void FakeBenchLog::CountScreen(const std::string& schedule) {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   ++screens_[schedule];
 }
 
 int FakeBenchLog::screens(const std::string& schedule) const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   auto it = screens_.find(schedule);
   return it == screens_.end() ? 0 : it->second;
 }
 
 int FakeBenchLog::screens() const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   int all = 0;
   for (const auto& [schedule, count] : screens_) all += count;
   return all;

@@ -14,10 +14,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "measure/measure.pb.h"
 #include "measure/workbench.h"
 #include "measure/worker.h"
@@ -35,8 +35,8 @@ class FakeBenchLog {
   std::function<absl::Status(const SessionSpec&)> open_session;
 
  private:
-  mutable absl::Mutex mutex_;
-  std::map<std::string, int> screens_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // guards screens_
+  std::map<std::string, int> screens_;
 };
 
 // `log` may be null; else it outlives the workbench.

@@ -11,18 +11,18 @@ class MemorySink : public CommitSink {
   explicit MemorySink(MemoryLog* log) : log_(log) {}
 
   absl::StatusOr<uint64_t> NextGeneration() override {
-    absl::MutexLock lock(&log_->mutex_);
+    std::scoped_lock lock(log_->mutex_);
     return ++log_->generation_;
   }
   absl::Status StartRun(const RunRow&) override { return absl::OkStatus(); }
   absl::Status LogProposal(const Proposal& proposal) override {
-    absl::MutexLock lock(&log_->mutex_);
+    std::scoped_lock lock(log_->mutex_);
     log_->proposals_.push_back(proposal);
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::vector<TrialFate>> Commit(const CommitBatch& batch) override {
-    absl::MutexLock lock(&log_->mutex_);
+    std::scoped_lock lock(log_->mutex_);
     absl::Status fault = log_->fault_ == nullptr ? absl::OkStatus() : log_->fault_(false);
     if (!fault.ok()) return fault;
     for (const CommitBatch::Session& session : batch.sessions) {
@@ -49,13 +49,14 @@ class MemorySink : public CommitSink {
   absl::Status RecordVerdict(const VerdictRow&) override { return absl::OkStatus(); }
   absl::Status RecordEvaluation(const EvaluationRow&) override { return absl::OkStatus(); }
   absl::Status EndRun(const std::string& run_id, const std::string& state) override {
-    absl::MutexLock lock(&log_->mutex_);
+    std::scoped_lock lock(log_->mutex_);
     log_->run_states_[run_id] = state;
     return absl::OkStatus();
   }
 
  private:
-  TrialFate Store(const CommitBatch::Trial& trial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(log_->mutex_) {
+  // The caller holds the log's mutex.
+  TrialFate Store(const CommitBatch::Trial& trial) {
     if (!log_->ids_.emplace(trial.result.trial_id(), true).second) return TrialFate::kDuplicate;
     MemoryLog::Stored stored = {trial.result, trial.late_reason};
     if (!trial.late_reason.empty() ||
@@ -75,31 +76,31 @@ std::unique_ptr<CommitSink> NewMemorySink(MemoryLog* log) {
 }
 
 void MemoryLog::SetFault(std::function<absl::Status(bool after)> fault) {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   fault_ = std::move(fault);
 }
 std::map<std::pair<std::string, std::string>, MemoryLog::Stored> MemoryLog::trials() const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   return trials_;
 }
 std::vector<MemoryLog::Stored> MemoryLog::late() const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   return late_;
 }
 std::map<std::string, v1::SessionReport> MemoryLog::sessions() const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   return sessions_;
 }
 std::vector<Proposal> MemoryLog::proposals() const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   return proposals_;
 }
 int MemoryLog::commits() const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   return commits_;
 }
 std::string MemoryLog::run_state(const std::string& run_id) const {
-  absl::MutexLock lock(&mutex_);
+  std::scoped_lock lock(mutex_);
   auto it = run_states_.find(run_id);
   return it == run_states_.end() ? "" : it->second;
 }

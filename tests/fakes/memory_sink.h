@@ -7,11 +7,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "search/commit_sink.h"
 
 namespace tilewright {
@@ -36,16 +36,16 @@ class MemoryLog {
 
  private:
   friend class MemorySink;
-  mutable absl::Mutex mutex_;
-  std::function<absl::Status(bool)> fault_ ABSL_GUARDED_BY(mutex_);
-  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
-  int commits_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::pair<std::string, std::string>, Stored> trials_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, bool> ids_ ABSL_GUARDED_BY(mutex_);  // of every stored trial
-  std::vector<Stored> late_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, v1::SessionReport> sessions_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Proposal> proposals_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::string> run_states_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // guards all that follows
+  std::function<absl::Status(bool)> fault_;
+  uint64_t generation_ = 0;
+  int commits_ = 0;
+  std::map<std::pair<std::string, std::string>, Stored> trials_;
+  std::map<std::string, bool> ids_;  // of every stored trial
+  std::vector<Stored> late_;
+  std::map<std::string, v1::SessionReport> sessions_;
+  std::vector<Proposal> proposals_;
+  std::map<std::string, std::string> run_states_;
 };
 
 std::unique_ptr<CommitSink> NewMemorySink(MemoryLog* log);

@@ -3,13 +3,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
@@ -44,7 +45,7 @@ class ScriptedCoordinator : public v1::Coordinator::Service {
   }
 
   void Add(const std::vector<std::string>& schedules) {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     for (const std::string& schedule : schedules) {
       v1::WorkItem item;
       item.mutable_screen()->set_schedule(schedule);
@@ -57,18 +58,18 @@ class ScriptedCoordinator : public v1::Coordinator::Service {
   std::atomic<bool> drain{false};
 
   std::map<std::string, v1::TrialResult> AwaitResults(size_t count) {
-    absl::MutexLock lock(&mutex_);
-    auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return results_.size() >= count; };
-    mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(60));
+    std::unique_lock lock(mutex_);
+    results_came_.wait_for(lock, std::chrono::seconds(60),
+                           [&] { return results_.size() >= count; });
     EXPECT_EQ(results_.size(), count);
     return results_;
   }
   int queued() {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     return book_->QueuedItems(kRun);
   }
   int returns() {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     return returns_;
   }
 
@@ -78,7 +79,7 @@ class ScriptedCoordinator : public v1::Coordinator::Service {
       grpc::Status status = on_enrol(*request);
       if (!status.ok()) return status;
     }
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     reply->set_enrolment_id(book_->Enrol(*request, absl::Now()));
     reply->set_heartbeat_ms(50);
     return grpc::Status::OK;
@@ -87,7 +88,7 @@ class ScriptedCoordinator : public v1::Coordinator::Service {
                      v1::LeaseReply* reply) override {
     const absl::Time end = absl::Now() + absl::Milliseconds(50);
     do {
-      absl::MutexLock lock(&mutex_);
+      std::scoped_lock lock(mutex_);
       absl::StatusOr<v1::LeaseReply> leased = book_->Lease(*request, absl::Now());
       if (!leased.ok()) return ToGrpc(leased.status());
       *reply = *std::move(leased);
@@ -98,13 +99,13 @@ class ScriptedCoordinator : public v1::Coordinator::Service {
   }
   grpc::Status Built(grpc::ServerContext*, const v1::BuiltRequest* request,
                      v1::BuiltReply* reply) override {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     *reply = book_->Built(*request);
     return grpc::Status::OK;
   }
   grpc::Status Renew(grpc::ServerContext*, const v1::RenewRequest* request,
                      v1::RenewReply* reply) override {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     absl::StatusOr<v1::RenewReply> renewed = book_->Renew(*request, absl::Now());
     if (!renewed.ok()) return ToGrpc(renewed.status());
     *reply = *std::move(renewed);
@@ -112,7 +113,7 @@ class ScriptedCoordinator : public v1::Coordinator::Service {
   }
   grpc::Status Return(grpc::ServerContext*, const v1::ReturnRequest* request,
                       v1::ReturnReply* reply) override {
-    absl::MutexLock lock(&mutex_);
+    std::scoped_lock lock(mutex_);
     if (on_return != nullptr) {
       grpc::Status status = on_return(returns_++);
       if (!status.ok()) return status;
@@ -126,6 +127,7 @@ class ScriptedCoordinator : public v1::Coordinator::Service {
     book_->Release(
         kRun, std::vector<std::string>(request->released().begin(), request->released().end()));
     if (request->leaving()) book_->Leave(request->enrolment_id());
+    results_came_.notify_all();
     return grpc::Status::OK;
   }
 
@@ -135,10 +137,11 @@ class ScriptedCoordinator : public v1::Coordinator::Service {
                         std::string(status.message()));
   }
 
-  absl::Mutex mutex_;
-  std::unique_ptr<LeaseBook> book_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, v1::TrialResult> results_ ABSL_GUARDED_BY(mutex_);
-  int returns_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::mutex mutex_;  // guards the book, the results and their number
+  std::condition_variable results_came_;
+  std::unique_ptr<LeaseBook> book_;
+  std::map<std::string, v1::TrialResult> results_;
+  int returns_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 
