@@ -9,15 +9,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "measure/enrolments.h"
 #include "measure/failure.h"
 #include "measure/protocol.h"
 
 namespace tilewright {
 namespace {
-
-// Ended enrolments that are remembered per device, so that results they still hold can be judged.
-constexpr size_t kRememberedEnrolments = 16;
-constexpr size_t kRememberedOwners = 64;
 
 struct Item {
   v1::WorkItem work;  // with its current trial id
@@ -51,21 +48,6 @@ struct LeaseState {
   std::string enrolment_id;
   absl::Time deadline;
   std::vector<ItemPtr> items;  // those still with the worker
-};
-
-struct EnrolmentState {
-  LeaseBook::Enrolment enrolment;
-  std::string nonce;
-  absl::Time last_seen;
-  enum class State { kLive, kSuperseded, kLeft } state = State::kLive;
-  std::string last_run;
-  int batches_of_last_run = 0;
-};
-
-// Who had a device from when on: decides whether a worker was superseded when it measured.
-struct Owner {
-  absl::Time since;
-  std::string nonce;
 };
 
 bool IsInfrastructure(const v1::Failure& failure) {
@@ -133,69 +115,33 @@ class LeaseBookImpl : public LeaseBook {
   }
 
   std::string Enrol(const v1::EnrolRequest& request, absl::Time now) override {
-    for (auto& [id, state] : enrolments_) {
-      if (state.enrolment.device_uuid != request.device_uuid() ||
-          state.state != EnrolmentState::State::kLive) {
-        continue;
-      }
-      if (state.nonce == request.worker_nonce() &&
-          state.enrolment.target_text == request.target_text() &&
-          state.enrolment.toolchain_id == request.toolchain_id()) {
-        state.last_seen = now;
-        return id;
-      }
-      state.state = EnrolmentState::State::kSuperseded;
-      TakeBackLeases(id, /*blame=*/true);
-    }
-    const std::string id = options_.new_id();
-    EnrolmentState& state = enrolments_[id];
-    state.enrolment = {id, request.device_uuid(), request.target_text(), request.toolchain_id()};
-    state.nonce = request.worker_nonce();
-    state.last_seen = now;
-    std::vector<Owner>& owners = owners_[request.device_uuid()];
-    if (owners.empty() || owners.back().nonce != state.nonce) owners.push_back({now, state.nonce});
-    if (owners.size() > kRememberedOwners) owners.erase(owners.begin());
-    ended_[request.device_uuid()];
-    return id;
+    Enrolments::Enrolled enrolled = enrolments_.Enrol(request, now, options_.new_id);
+    if (enrolled.superseded.has_value()) TakeBackLeases(*enrolled.superseded, /*blame=*/true);
+    return std::move(enrolled.id);
   }
 
   void Leave(const std::string& enrolment_id) override {
-    auto it = enrolments_.find(enrolment_id);
-    if (it == enrolments_.end()) return;
-    if (it->second.state == EnrolmentState::State::kLive) {
-      it->second.state = EnrolmentState::State::kLeft;
-    }
     TakeBackLeases(enrolment_id, /*blame=*/false);
-    RememberEnded(it->second.enrolment.device_uuid, enrolment_id);
+    enrolments_.Leave(enrolment_id);
   }
 
   const Enrolment* FindEnrolment(const std::string& enrolment_id) const override {
-    auto it = enrolments_.find(enrolment_id);
-    return it == enrolments_.end() ? nullptr : &it->second.enrolment;
+    const Enrolments::Entry* entry = enrolments_.Find(enrolment_id);
+    return entry == nullptr ? nullptr : &entry->enrolment;
   }
 
   absl::Status CheckLive(const std::string& enrolment_id) const override {
-    auto it = enrolments_.find(enrolment_id);
-    if (it == enrolments_.end() || it->second.state == EnrolmentState::State::kLeft) {
-      return absl::NotFoundError(
-          absl::StrCat("enrolment ", IdToHex(enrolment_id), " is not known; enrol again"));
-    }
-    if (it->second.state == EnrolmentState::State::kSuperseded) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "enrolment ", IdToHex(enrolment_id), " is superseded: another worker has device ",
-          it->second.enrolment.device_uuid));
-    }
-    return absl::OkStatus();
+    return enrolments_.CheckLive(enrolment_id);
   }
 
   absl::StatusOr<v1::LeaseReply> Lease(const v1::LeaseRequest& request, absl::Time now) override {
     absl::Status live = CheckLive(request.enrolment_id());
     if (!live.ok()) return live;
-    EnrolmentState& state = enrolments_[request.enrolment_id()];
-    state.last_seen = now;
+    Enrolments::Entry* enrolment = enrolments_.Find(request.enrolment_id());
+    enrolment->last_seen = now;
     TakeBackUnknownLeases(request);
     v1::LeaseReply reply;
-    Run* run = NextRun(state);
+    Run* run = NextRun(enrolment);
     if (run == nullptr) return reply;
     std::vector<ItemPtr> items = TakeBatch(run, static_cast<int>(request.max_items()));
     if (items.empty()) return reply;
@@ -216,7 +162,7 @@ class LeaseBookImpl : public LeaseBook {
   absl::StatusOr<v1::RenewReply> Renew(const v1::RenewRequest& request, absl::Time now) override {
     absl::Status live = CheckLive(request.enrolment_id());
     if (!live.ok()) return live;
-    enrolments_[request.enrolment_id()].last_seen = now;
+    enrolments_.Find(request.enrolment_id())->last_seen = now;
     v1::RenewReply reply;
     for (const v1::Epoch& epoch : request.epochs()) {
       LeaseState* lease = FindLease(epoch, request.enrolment_id());
@@ -293,7 +239,7 @@ class LeaseBookImpl : public LeaseBook {
          item.losses < options_.infrastructure_retries)) {
       return {Kind::kRetry, result.failure().kind()};
     }
-    if (WasSuperseded(request.enrolment_id(), std::nullopt)) {
+    if (enrolments_.WasSuperseded(request.enrolment_id(), std::nullopt)) {
       return {Kind::kLate, "the enrolment was superseded"};
     }
     return {Kind::kCommit, ""};
@@ -360,27 +306,15 @@ class LeaseBookImpl : public LeaseBook {
       if (lease.deadline <= now) expired.push_back(counter);
     }
     for (uint64_t counter : expired) TakeBackLease(counter, /*blame=*/true);
-    std::vector<std::string> silent;
-    for (const auto& [id, state] : enrolments_) {
-      if (state.state == EnrolmentState::State::kLive &&
-          state.last_seen + options_.enrolment_time <= now) {
-        silent.push_back(id);
-      }
-    }
-    for (const std::string& id : silent) {
+    for (const std::string& id : enrolments_.SilentSince(now - options_.enrolment_time)) {
       TakeBackLeases(id, /*blame=*/true);
-      enrolments_.erase(id);
+      enrolments_.Forget(id);
     }
   }
 
   absl::Time NextExpiry() const override {
-    absl::Time next = absl::InfiniteFuture();
+    absl::Time next = enrolments_.EarliestSeen() + options_.enrolment_time;
     for (const auto& [counter, lease] : leases_) next = std::min(next, lease.deadline);
-    for (const auto& [id, state] : enrolments_) {
-      if (state.state == EnrolmentState::State::kLive) {
-        next = std::min(next, state.last_seen + options_.enrolment_time);
-      }
-    }
     return next;
   }
 
@@ -417,13 +351,7 @@ class LeaseBookImpl : public LeaseBook {
     return run == nullptr ? 0 : run->leased;
   }
 
-  std::vector<Enrolment> LiveEnrolments() const override {
-    std::vector<Enrolment> live;
-    for (const auto& [id, state] : enrolments_) {
-      if (state.state == EnrolmentState::State::kLive) live.push_back(state.enrolment);
-    }
-    return live;
-  }
+  std::vector<Enrolment> LiveEnrolments() const override { return enrolments_.Live(); }
 
   bool Suits(const std::string& run_id, const Enrolment& enrolment) const override {
     const Run* run = FindRun(run_id);
@@ -485,19 +413,6 @@ class LeaseBookImpl : public LeaseBook {
            it->second->work.trial_id() == first.trial_id;
   }
 
-  // Was the device another worker's at `measured`? Absent: now.
-  bool WasSuperseded(const std::string& enrolment_id, std::optional<absl::Time> measured) const {
-    auto enrolment = enrolments_.find(enrolment_id);
-    if (enrolment == enrolments_.end()) return true;
-    auto owners = owners_.find(enrolment->second.enrolment.device_uuid);
-    if (owners == owners_.end()) return false;
-    const Owner* owner = nullptr;
-    for (const Owner& candidate : owners->second) {
-      if (!measured.has_value() || candidate.since <= *measured) owner = &candidate;
-    }
-    return owner != nullptr && owner->nonce != enrolment->second.nonce;
-  }
-
   // Empty: it may be the trial.
   std::string WhyLate(const Run& run, const v1::ReturnRequest& request,
                       const v1::TrialResult& result) const {
@@ -510,7 +425,7 @@ class LeaseBookImpl : public LeaseBook {
     if (result.measured_unix_ns() != 0) {
       measured = absl::FromUnixNanos(static_cast<int64_t>(result.measured_unix_ns()));
     }
-    if (WasSuperseded(request.enrolment_id(), measured)) {
+    if (enrolments_.WasSuperseded(request.enrolment_id(), measured)) {
       return "the enrolment was superseded when it was measured";
     }
     auto it = run.by_schedule.find(result.schedule());
@@ -521,23 +436,23 @@ class LeaseBookImpl : public LeaseBook {
   }
 
   // The run whose turn it is. Null: no queue that this enrolment may work on.
-  Run* NextRun(EnrolmentState& state) {
+  Run* NextRun(Enrolments::Entry* asker) {
     auto has_work = [&](const std::string& run_id) {
       const Run& run = runs_[run_id];
-      return run.queued > 0 && Suits(run, state.enrolment);
+      return run.queued > 0 && Suits(run, asker->enrolment);
     };
-    auto last = std::find(run_order_.begin(), run_order_.end(), state.last_run);
-    if (last != run_order_.end() && state.batches_of_last_run < options_.batches_in_a_row &&
+    auto last = std::find(run_order_.begin(), run_order_.end(), asker->last_run);
+    if (last != run_order_.end() && asker->batches_of_last_run < options_.batches_in_a_row &&
         has_work(*last)) {
-      ++state.batches_of_last_run;
+      ++asker->batches_of_last_run;
       return &runs_[*last];
     }
     const size_t start = last == run_order_.end() ? 0 : last - run_order_.begin() + 1;
     for (size_t i = 0; i < run_order_.size(); ++i) {
       const std::string& run_id = run_order_[(start + i) % run_order_.size()];
       if (!has_work(run_id)) continue;
-      state.last_run = run_id;
-      state.batches_of_last_run = 1;
+      asker->last_run = run_id;
+      asker->batches_of_last_run = 1;
       return &runs_[run_id];
     }
     return nullptr;
@@ -617,11 +532,6 @@ class LeaseBookImpl : public LeaseBook {
     }
     // Later leases first, so that the items stand in the queue as they did.
     for (auto it = counters.rbegin(); it != counters.rend(); ++it) TakeBackLease(*it, blame);
-    if (!blame) return;
-    auto state = enrolments_.find(enrolment_id);
-    if (state != enrolments_.end()) {
-      RememberEnded(state->second.enrolment.device_uuid, enrolment_id);
-    }
   }
 
   void TakeBackUnknownLeases(const v1::LeaseRequest& request) {
@@ -639,23 +549,12 @@ class LeaseBookImpl : public LeaseBook {
     for (auto it = unknown.rbegin(); it != unknown.rend(); ++it) TakeBackLease(*it, true);
   }
 
-  void RememberEnded(const std::string& device_uuid, const std::string& enrolment_id) {
-    std::deque<std::string>& ended = ended_[device_uuid];
-    if (std::find(ended.begin(), ended.end(), enrolment_id) != ended.end()) return;
-    ended.push_back(enrolment_id);
-    if (ended.size() <= kRememberedEnrolments) return;
-    enrolments_.erase(ended.front());
-    ended.pop_front();
-  }
-
   const LeaseBookOptions options_;
   std::map<std::string, Run> runs_;
   std::vector<std::string> run_order_;     // those that have not ended
   std::map<uint64_t, LeaseState> leases_;  // by counter
   uint64_t counter_ = 0;
-  std::map<std::string, EnrolmentState> enrolments_;
-  absl::flat_hash_map<std::string, std::vector<Owner>> owners_;      // by device UUID
-  absl::flat_hash_map<std::string, std::deque<std::string>> ended_;  // enrolments, by device UUID
+  Enrolments enrolments_;
   std::vector<Lost> lost_;
 };
 

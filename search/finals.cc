@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tilewright {
 namespace {
@@ -88,6 +89,31 @@ absl::StatusOr<FinalsDecision> Decide(absl::Span<const Entrant> deciding,
     decision.rival = incumbent;
   }
   return decision;
+}
+
+std::optional<double> MedianSeconds(absl::Span<const Entrant> entrants,
+                                    const std::string& schedule) {
+  for (const Entrant& entrant : entrants) {
+    if (entrant.schedule == schedule) return MedianOfRounds(entrant.round_seconds);
+  }
+  return std::nullopt;
+}
+
+Rounds RoundsOf(absl::Span<const Entrant> entrants, int rounds) {
+  std::vector<const Entrant*> timed;
+  for (const Entrant& entrant : entrants) {
+    if (!entrant.round_seconds.empty()) timed.push_back(&entrant);
+  }
+  Rounds table;
+  for (const Entrant* entrant : timed) table.schedules.push_back(entrant->schedule);
+  for (int round = 0; round < rounds; ++round) {
+    for (const Entrant* entrant : timed) {
+      table.seconds.push_back(round < static_cast<int>(entrant->round_seconds.size())
+                                  ? entrant->round_seconds[round]
+                                  : std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  return table;
 }
 
 }  // namespace tilewright

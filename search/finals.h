@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "db/rows.h"
 #include "measure/statistics.h"
 
 namespace tilewright {
@@ -31,16 +32,16 @@ struct FinalsRules {
   int idle_ms = 200;  // before each burst
 };
 
-// `costs`: screened schedules with their seconds relative to the anchor, any order. The incumbent
-// is left out (it enters the deciding rounds anyway). Best first.
-std::vector<std::string> ChooseQualifiers(std::vector<std::pair<double, std::string>> costs,
-                                          const std::string& incumbent, const FinalsRules& rules);
-
 // One kernel's times, round by round; NaN: a dropped sample. Empty: it failed.
 struct Entrant {
   std::string schedule;
   std::vector<double> round_seconds;
 };
+
+// `costs`: screened schedules with their seconds relative to the anchor, any order. The incumbent
+// is left out (it enters the deciding rounds anyway). Best first.
+std::vector<std::string> ChooseQualifiers(std::vector<std::pair<double, std::string>> costs,
+                                          const std::string& incumbent, const FinalsRules& rules);
 
 // The best `rules.finalists` by the median of the qualifying rounds; those that failed or have no
 // sample are out. Best first.
@@ -59,6 +60,13 @@ struct FinalsDecision {
 // FailedPrecondition: nobody has a sample.
 absl::StatusOr<FinalsDecision> Decide(absl::Span<const Entrant> deciding,
                                       const std::string& incumbent);
+
+// The median of a schedule's rounds that have a sample. Absent: it has none, or did not enter.
+std::optional<double> MedianSeconds(absl::Span<const Entrant> entrants,
+                                    const std::string& schedule);
+// The first `rounds` rounds as a verdict's record keeps them: without entrants that failed; NaN
+// where a round is missing.
+Rounds RoundsOf(absl::Span<const Entrant> entrants, int rounds);
 
 }  // namespace tilewright
 

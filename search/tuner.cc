@@ -1,68 +1,22 @@
 #include "search/tuner.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "codegen/writer.h"
 #include "nlohmann/json.hpp"
 #include "search/log_sink.h"
 #include "search/model_surrogate.h"
+#include "search/run_results.h"
 #include "search/search_state.h"
 #include "search/starts.h"
 #include "search/training_rows.h"
 
 namespace tilewright {
 namespace {
-
-// So many failures of one kind in a row without a success, the default's among them, mean that the
-// workload itself is in trouble.
-constexpr int kPauseAfter = 20;
-
-// What the learning side needs of a committed trial, from the wire or from the log.
-struct TrialFacts {
-  std::string schedule;
-  std::optional<double> seconds;
-  std::optional<double> anchor_seconds;
-  std::string failure_kind;
-  std::string failure_text;
-  std::string session;
-  std::string ir_digest;
-  std::string binary_digest;
-};
-
-TrialFacts FactsOf(const v1::TrialResult& trial) {
-  TrialFacts facts{.schedule = trial.schedule(),
-                   .session = trial.session_id(),
-                   .ir_digest = trial.facts().ir_digest(),
-                   .binary_digest = trial.facts().binary_digest()};
-  if (trial.has_failure()) {
-    facts.failure_kind = trial.failure().kind();
-    facts.failure_text = trial.failure().text();
-  } else {
-    facts.seconds = trial.seconds();
-    if (trial.anchor_seconds() > 0) facts.anchor_seconds = trial.anchor_seconds();
-  }
-  return facts;
-}
-
-TrialFacts FactsOf(const TrialRow& trial) {
-  TrialFacts facts{.schedule = trial.schedule,
-                   .seconds = trial.seconds,
-                   .anchor_seconds = trial.anchor_seconds,
-                   .session = trial.session ? BytesFromId(*trial.session) : "",
-                   .ir_digest = trial.ir_digest,
-                   .binary_digest = trial.binary_digest};
-  if (trial.failure) {
-    facts.failure_kind = trial.failure->kind;
-    facts.failure_text = trial.failure->message;
-  }
-  return facts;
-}
 
 // One run of one workload.
 class Tuner {
@@ -95,6 +49,7 @@ class Tuner {
         ScheduleSpace::Make(task_.workload, context_.target, context_.variants);
     if (!space.ok()) return space.status();
     space_ = *std::move(space);
+    results_.emplace(space_->DefaultSchedule().ToString());
     absl::StatusOr<const Effort*> effort = FindEffort(options_.effort);
     if (!effort.ok()) return effort.status();
     effort_ = *effort;
@@ -222,7 +177,7 @@ class Tuner {
   absl::Status Screen() {
     Report(TuneProgress::Phase::kStarting);
     screening_started_ = absl::Now();
-    trials_before_ = trials_;
+    trials_before_ = results_->trials();
     if (const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id());
         stats.ok()) {
       busy_before_ = stats->busy;
@@ -242,7 +197,7 @@ class Tuner {
   }
 
   absl::Status ProposeBatch() {
-    const int64_t left = trial_limit_ - trials_ - in_flight_;
+    const int64_t left = trial_limit_ - results_->trials() - in_flight_;
     const int count = static_cast<int>(std::min<int64_t>(options_.batch, left));
     if (count <= 0) return absl::OkStatus();
     const Batch batch = search_->Propose(count);
@@ -302,37 +257,10 @@ class Tuner {
     if (!index.ok())
       return absl::InternalError(
           absl::StrCat("a worker returned ", facts.schedule, ": ", index.status().message()));
-    ++trials_;
-    Result result{.index = *index, .session = facts.session};
-    if (facts.seconds) {
-      // Without a session's anchor a time compares with nothing.
-      if (facts.anchor_seconds) result.cost = *facts.seconds / *facts.anchor_seconds;
-      in_a_row_ = 0;
-      if (result.cost) KeepBest(facts, *result.cost);
-    } else {
-      ++failures_[facts.failure_kind];
-      if (first_failure_.empty())
-        first_failure_ = absl::StrCat(facts.failure_kind, ": ", facts.failure_text);
-      const absl::StatusOr<FailureKind> kind = ParseFailureKind(facts.failure_kind);
-      result.trains_classifier = kind.ok() && Info(*kind).trains_classifier;
-      in_a_row_ = facts.failure_kind == last_failure_ ? in_a_row_ + 1 : 1;
-      last_failure_ = facts.failure_kind;
-      default_failed_ = default_failed_ || facts.schedule == space_->DefaultSchedule().ToString();
-    }
-    search_->Commit(result);
-    if (costs_.empty() && in_a_row_ >= kPauseAfter && default_failed_) {
-      paused_ = true;
-      return absl::FailedPreconditionError(
-          absl::StrCat("paused: the first ", in_a_row_,
-                       " trials all failed, the default's among them: ", first_failure_));
-    }
-    return absl::OkStatus();
-  }
-
-  void KeepBest(const TrialFacts& facts, double cost) {
-    costs_.emplace_back(cost, facts.schedule);
-    screened_[facts.schedule] = {*facts.seconds, facts.ir_digest, facts.binary_digest};
-    if (best_ < 0 || cost < costs_[best_].first) best_ = static_cast<int>(costs_.size()) - 1;
+    search_->Commit(results_->Add(facts, *index));
+    absl::Status hope = results_->CheckHope();
+    paused_ = !hope.ok();
+    return hope;
   }
 
   // ---- finals
@@ -385,10 +313,12 @@ class Tuner {
   }
 
   absl::Status HoldFinals() {
-    if (costs_.empty()) return absl::OkStatus();  // nothing to decide: the report says so
+    if (results_->costs().empty())
+      return absl::OkStatus();  // nothing to decide: the report says so
     const std::string anchor = record_.workloads[0].anchor_schedule;
     const std::string default_schedule = space_->DefaultSchedule().ToString();
-    std::vector<std::string> finalists = ChooseQualifiers(costs_, anchor, effort_->finals);
+    std::vector<std::string> finalists =
+        ChooseQualifiers(results_->costs(), anchor, effort_->finals);
     v1::FinalsResult raw;
     if (static_cast<int>(finalists.size()) > effort_->finals.finalists) {
       absl::StatusOr<std::vector<Entrant>> qualifying =
@@ -409,19 +339,6 @@ class Tuner {
     if (!decision.ok()) return decision.status();
     deciding_ = *std::move(deciding);
     return RecordVerdict(*decision, raw);
-  }
-
-  static std::optional<double> MedianSeconds(const std::vector<Entrant>& entrants,
-                                             const std::string& schedule) {
-    for (const Entrant& entrant : entrants) {
-      if (entrant.schedule != schedule) continue;
-      std::vector<double> kept;
-      for (double seconds : entrant.round_seconds) {
-        if (!std::isnan(seconds)) kept.push_back(seconds);
-      }
-      if (!kept.empty()) return Median(std::move(kept));
-    }
-    return std::nullopt;
   }
 
   double Limit() const {
@@ -464,20 +381,7 @@ class Tuner {
       verdict.ratio_low = decision.comparison.interval->low;
       verdict.ratio_high = decision.comparison.interval->high;
     }
-    Rounds rounds;
-    for (const Entrant& entrant : deciding_) {
-      if (entrant.round_seconds.empty()) continue;
-      rounds.schedules.push_back(entrant.schedule);
-    }
-    for (int round = 0; round < effort_->finals.deciding_rounds; ++round) {
-      for (const Entrant& entrant : deciding_) {
-        if (entrant.round_seconds.empty()) continue;
-        rounds.seconds.push_back(round < entrant.round_seconds.size()
-                                     ? entrant.round_seconds[round]
-                                     : std::numeric_limits<double>::quiet_NaN());
-      }
-    }
-    verdict.rounds = std::move(rounds);
+    verdict.rounds = RoundsOf(deciding_, effort_->finals.deciding_rounds);
     for (const v1::FinalsResult::Entrant& entrant : raw.entrants()) {
       if (entrant.schedule() != decision.winner) continue;
       verdict.winner_ir_digest = entrant.facts().ir_digest();
@@ -500,18 +404,22 @@ class Tuner {
 
   void Report(TuneProgress::Phase phase) {
     if (!context_.progress) return;
-    TuneProgress progress{
-        .phase = phase, .trials = trials_, .trial_limit = trial_limit_, .failures = failures_};
+    TuneProgress progress{.phase = phase,
+                          .trials = results_->trials(),
+                          .trial_limit = trial_limit_,
+                          .failures = results_->failures()};
     progress.elapsed = absl::Now() - started_;
-    if (best_ >= 0) {
-      progress.best_schedule = costs_[best_].second;
-      progress.best_seconds = screened_[progress.best_schedule].seconds;
+    if (const std::string* best = results_->best()) {
+      progress.best_schedule = *best;
+      progress.best_seconds = results_->Seconds(*best);
     }
     const double screening = absl::ToDoubleSeconds(absl::Now() - screening_started_);
-    if (phase == TuneProgress::Phase::kScreening && screening > 0 && trials_ > trials_before_) {
-      progress.trials_per_second = (trials_ - trials_before_) / screening;
+    if (phase == TuneProgress::Phase::kScreening && screening > 0 &&
+        results_->trials() > trials_before_) {
+      progress.trials_per_second = (results_->trials() - trials_before_) / screening;
       const absl::Duration rest =
-          absl::Seconds((trial_limit_ - trials_) / progress.trials_per_second) + FinalsTime();
+          absl::Seconds((trial_limit_ - results_->trials()) / progress.trials_per_second) +
+          FinalsTime();
       progress.left = std::min(
           rest, std::max(absl::ZeroDuration(), started_ + options_.time_limit - absl::Now()));
     }
@@ -522,21 +430,20 @@ class Tuner {
     ReportRow row{.label = label, .schedule = schedule};
     row.seconds = MedianSeconds(deciding_, schedule);
     row.from_finals = row.seconds.has_value();
-    const auto screened = screened_.find(schedule);
-    if (!row.seconds && screened != screened_.end()) row.seconds = screened->second.seconds;
+    if (!row.seconds) row.seconds = results_->Seconds(schedule);
     return row;
   }
 
   // The bound of the best schedule, with the device's rates as this run's times calibrate them.
   std::optional<double> Bound() {
+    if (results_->best() == nullptr) return std::nullopt;
     std::vector<std::pair<double, Schedule>> measured;
-    for (const auto& [cost, text] : costs_) {
+    for (const auto& [cost, text] : results_->costs()) {
       absl::StatusOr<Schedule> schedule = ParseSchedule(text);
-      if (schedule.ok()) measured.emplace_back(screened_[text].seconds, *std::move(schedule));
+      if (schedule.ok()) measured.emplace_back(*results_->Seconds(text), *std::move(schedule));
     }
-    if (best_ < 0) return std::nullopt;
     const absl::StatusOr<Schedule> best =
-        ParseSchedule(verdict_ ? verdict_->winner_schedule : costs_[best_].second);
+        ParseSchedule(verdict_ ? verdict_->winner_schedule : *results_->best());
     const absl::StatusOr<double> bound =
         best.ok() ? CalibratedBoundSeconds(space_, task_.regime.at, measured, *best)
                   : absl::StatusOr<double>(best.status());
@@ -553,8 +460,8 @@ class Tuner {
     report.rows.push_back(Row("incumbent", record_.workloads[0].anchor_schedule));
     if (verdict_) {
       report.rows.push_back(Row("best", verdict_->winner_schedule));
-    } else if (best_ >= 0) {
-      report.rows.push_back(Row("best", costs_[best_].second));
+    } else if (const std::string* best = results_->best()) {
+      report.rows.push_back(Row("best", *best));
     }
     if (const std::optional<double> bound = Bound()) {
       report.rows.push_back({.label = "bound", .seconds = bound});
@@ -563,12 +470,13 @@ class Tuner {
     report.verdict = verdict_;
     report.interrupted = interrupted;
     report.exhausted = exhausted_;
-    report.trials = trials_;
-    report.failures = failures_;
-    report.first_failure = first_failure_;
+    report.trials = results_->trials();
+    report.failures = results_->failures();
+    report.first_failure = results_->first_failure();
     report.elapsed = absl::Now() - started_;
     const double screening = absl::ToDoubleSeconds(screening_time_);
-    report.trials_per_second = screening > 0 ? (trials_ - trials_before_) / screening : 0;
+    report.trials_per_second =
+        screening > 0 ? (results_->trials() - trials_before_) / screening : 0;
     const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id());
     if (stats.ok() && stats->enrolled > absl::ZeroDuration()) {
       report.utilisation =
@@ -577,12 +485,6 @@ class Tuner {
     report.warnings = warnings_;
     return report;
   }
-
-  struct Screened {
-    double seconds = 0;
-    std::string ir_digest;
-    std::string binary_digest;
-  };
 
   const TunerContext& context_;
   const TuneTask& task_;
@@ -599,21 +501,13 @@ class Tuner {
   std::unique_ptr<LearningSurrogate> surrogate_;
   std::unique_ptr<SearchState> search_;
   EnrolledDevice device_;
+  std::optional<RunResults> results_;  // from MakeSpace on
   int64_t in_flight_ = 0;
-  int64_t trials_ = 0;
   int64_t trials_before_ = 0;  // of a resumed run, before this start
   absl::Duration busy_before_;
   absl::Duration enrolled_before_;
   bool exhausted_ = false;
   bool paused_ = false;
-  std::vector<std::pair<double, std::string>> costs_;  // of measured schedules
-  int best_ = -1;                                      // in costs_
-  absl::flat_hash_map<std::string, Screened> screened_;
-  std::map<std::string, int64_t> failures_;
-  std::string first_failure_;
-  std::string last_failure_;
-  int in_a_row_ = 0;
-  bool default_failed_ = false;
   std::map<std::string, v1::FinalsResult> finals_;  // by item id
   std::vector<Entrant> deciding_;
   std::optional<VerdictRow> verdict_;

@@ -39,18 +39,6 @@ enum { kOk, kNullPointer, kMisaligned, kSizeOutOfRange, kUnsuitedCpu, kBadWorksp
 
 using AddSix = int (*)(const float* x, float* y, int64_t n, const Context* context);
 
-// x86-64-v3 as of 2013 runs on every machine that these tests meet.
-Target TestTarget() {
-  Target target;
-  target.kind = "cpu:test/avx2/2";
-  target.backend = "host";
-  target.llvm_cpu = "x86-64-v3";
-  target.llvm_features = "+avx2,+fma";
-  target.cores = 2;
-  target.vector_bits = 256;
-  return target;
-}
-
 PackItem MakeItem(const std::string& name, const std::string& expression = "Y[n] = X[n] + 6",
                   const std::string& sizes = "n=1..100") {
   Names names;
@@ -85,7 +73,7 @@ class PackTest : public ::testing::Test {
   PackTest() {
     std::string pattern = absl::StrCat(::testing::TempDir(), "/pack_test_XXXXXX");
     directory_ = mkdtemp(pattern.data());
-    options_ = {.name = "ops", .target = TestTarget(), .catalogue = TwoLaunchesCatalogue()};
+    options_ = {.name = "ops", .target = TwoLaunchesTarget(), .catalogue = TwoLaunchesCatalogue()};
   }
   ~PackTest() override { fs::remove_all(directory_); }
 

@@ -72,4 +72,15 @@ Catalogue TwoLaunchesCatalogue() {
   return {*variants, *writers};
 }
 
+Target TwoLaunchesTarget() {
+  Target target;
+  target.kind = "cpu:test/avx2/2";
+  target.backend = "host";
+  target.llvm_cpu = "x86-64-v3";
+  target.llvm_features = "+avx2,+fma";
+  target.cores = 2;
+  target.vector_bits = 256;
+  return target;
+}
+
 }  // namespace tilewright

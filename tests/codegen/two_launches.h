@@ -11,6 +11,8 @@ namespace tilewright {
 
 // Workloads: `Y[i] = X[i] + 6` in f32. One decision, `unroll` (1, 2), which changes the IR.
 Catalogue TwoLaunchesCatalogue();
+// A CPU of two cores that every machine these tests meet can stand in for: x86-64-v3 (2013).
+Target TwoLaunchesTarget();
 
 }  // namespace tilewright
 

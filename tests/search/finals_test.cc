@@ -90,5 +90,24 @@ TEST(Decide, RefusesAFieldWithoutASample) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+TEST(MedianSeconds, IsOfTheRoundsThatHaveASample) {
+  const std::vector<Entrant> entrants = {
+      {"a", {3, kDropped, 1, 2}}, {"failed", {}}, {"dropped", {kDropped}}};
+  EXPECT_EQ(MedianSeconds(entrants, "a"), 2);
+  EXPECT_EQ(MedianSeconds(entrants, "failed"), std::nullopt);
+  EXPECT_EQ(MedianSeconds(entrants, "dropped"), std::nullopt);
+  EXPECT_EQ(MedianSeconds(entrants, "absent"), std::nullopt);
+}
+
+TEST(RoundsOf, ListsRoundAfterRoundWithoutThoseWhoFailed) {
+  const Rounds rounds = RoundsOf({{{"a", {1, 2}}, {"failed", {}}, {"b", {3}}}}, 2);
+  EXPECT_THAT(rounds.schedules, ElementsAre("a", "b"));
+  ASSERT_EQ(rounds.seconds.size(), 4u);
+  EXPECT_EQ(rounds.seconds[0], 1);
+  EXPECT_EQ(rounds.seconds[1], 3);
+  EXPECT_EQ(rounds.seconds[2], 2);
+  EXPECT_TRUE(std::isnan(rounds.seconds[3]));  // b's second round is missing
+}
+
 }  // namespace
 }  // namespace tilewright

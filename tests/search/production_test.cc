@@ -23,15 +23,6 @@ using ::testing::IsEmpty;
 
 constexpr char kUnrolled[] = "test.two_launches{unroll=2}";
 
-Target TestTarget() {
-  Target target;
-  target.kind = "cpu:test/avx2/2";
-  target.backend = "host";
-  target.llvm_cpu = "x86-64-v3";
-  target.llvm_features = "+avx2,+fma";
-  return target;
-}
-
 class ProductionTest : public ::testing::Test {
  protected:
   ProductionTest() {
@@ -41,7 +32,7 @@ class ProductionTest : public ::testing::Test {
         Database::OpenWriter(At("tuning.db"), {.origin = "here"});
     EXPECT_TRUE(log.ok()) << log.status();
     log_ = *std::move(log);
-    options_ = {.name = "ops", .target = TestTarget(), .catalogue = TwoLaunchesCatalogue()};
+    options_ = {.name = "ops", .target = TwoLaunchesTarget(), .catalogue = TwoLaunchesCatalogue()};
   }
   ~ProductionTest() override {
     log_.reset();
