@@ -141,9 +141,11 @@ class LeaseBookImpl : public LeaseBook {
     enrolment->last_seen = now;
     TakeBackUnknownLeases(request);
     v1::LeaseReply reply;
-    Run* run = NextRun(enrolment);
+    const auto [holds_any, holds_suspect] = WhatHolds(request.enrolment_id());
+    Run* run = holds_suspect ? nullptr : NextRun(enrolment);
     if (run == nullptr) return reply;
-    std::vector<ItemPtr> items = TakeBatch(run, static_cast<int>(request.max_items()));
+    std::vector<ItemPtr> items =
+        TakeBatch(run, static_cast<int>(request.max_items()), /*suspects=*/!holds_any);
     if (items.empty()) return reply;
     const uint64_t counter = ++counter_;
     LeaseState& lease = leases_[counter];
@@ -458,8 +460,22 @@ class LeaseBookImpl : public LeaseBook {
     return nullptr;
   }
 
-  // Finals, and items that were lost before, are leased alone.
-  std::vector<ItemPtr> TakeBatch(Run* run, int max_items) {
+  struct Holding {
+    bool any = false;
+    bool suspect = false;  // an item that was lost before
+  };
+  Holding WhatHolds(const std::string& enrolment_id) const {
+    Holding holding;
+    for (const auto& [counter, lease] : leases_) {
+      if (lease.enrolment_id != enrolment_id) continue;
+      holding.any = true;
+      for (const ItemPtr& item : lease.items) holding.suspect |= item->losses > 0;
+    }
+    return holding;
+  }
+
+  // Finals, and items that were lost before, are leased alone; the latter only if `suspects`.
+  std::vector<ItemPtr> TakeBatch(Run* run, int max_items, bool suspects) {
     std::vector<ItemPtr> batch;
     while (!run->queue.empty() && static_cast<int>(batch.size()) < max_items) {
       ItemPtr item = run->queue.front();
@@ -468,7 +484,7 @@ class LeaseBookImpl : public LeaseBook {
         continue;
       }
       const bool alone = item->losses > 0 || item->work.has_finals();
-      if (alone && !batch.empty()) break;
+      if (alone && (!batch.empty() || (item->losses > 0 && !suspects))) break;
       run->queue.pop_front();
       item->state = Item::State::kLeased;
       --run->queued;

@@ -9,7 +9,8 @@
 // Every item is queued, leased, lost (waiting for TakeLost and its commit) or done. A lease has an
 // epoch (generation committed at every coordinator start, counter) that fences renewal and return.
 // The items of a lease that ended without results go back to the queue under new trial ids; then
-// each is leased alone, so that one that takes its worker down can't take others along.
+// each is leased alone, to a worker that holds nothing else and gets nothing else meanwhile, so
+// that one that takes its worker down can't take others along.
 //
 // The first committed result of a (run, candidate) is the trial, whatever its epoch, if device kind
 // and toolchain are the run's and its enrolment was not superseded when it was measured; any later

@@ -242,11 +242,33 @@ TEST_F(LeaseBookTest, ItemsThatWereLostAreLeasedAlone) {
   Lease(worker, 2);
   now_ += absl::Seconds(31);
   book_->Expire(now_);
-  EXPECT_EQ(Lease(worker).items_size(), 1);
-  EXPECT_EQ(Lease(worker).items_size(), 1);
+  const v1::LeaseReply suspect = Lease(worker);
+  ASSERT_EQ(suspect.items_size(), 1);
+  EXPECT_EQ(suspect.items(0).screen().schedule(), "a");
+  EXPECT_FALSE(Lease(worker).has_run());  // it would share the fate of "a"
+  const v1::LeaseReply elsewhere = Lease(Enrol("gpu 2", "v"));
+  ASSERT_EQ(elsewhere.items_size(), 1);
+  EXPECT_EQ(elsewhere.items(0).screen().schedule(), "b");
+  EXPECT_TRUE(book_->Committed(Id(1), Measured(suspect.items(0)), true));
   const v1::LeaseReply rest = Lease(worker);
   ASSERT_EQ(rest.items_size(), 1);
   EXPECT_EQ(rest.items(0).screen().schedule(), "c");
+}
+
+TEST_F(LeaseBookTest, AnItemThatWasLostWaitsForAWorkerThatHoldsNothing) {
+  Add({"a", "b"});
+  Lease(Enrol("gpu", "w"), 1);
+  const std::string busy = Enrol("gpu 2", "v");
+  const v1::LeaseReply held = Lease(busy, 1);
+  now_ += absl::Seconds(20);
+  EXPECT_TRUE(Renew(busy, held.epoch()));
+  now_ += absl::Seconds(15);  // 35 s: the lease of "a" is over, that of "b" is not
+  book_->Expire(now_);
+  EXPECT_FALSE(Lease(busy).has_run());
+  EXPECT_TRUE(book_->Committed(Id(1), Measured(held.items(0)), true));
+  const v1::LeaseReply lost_before = Lease(busy);
+  ASSERT_EQ(lost_before.items_size(), 1);
+  EXPECT_EQ(lost_before.items(0).screen().schedule(), "a");
 }
 
 TEST_F(LeaseBookTest, AnItemLostThreeTimesIsHandedBackAsLost) {

@@ -109,7 +109,7 @@ TEST_F(LocalWorkerTest, ACandidateThatAlwaysKillsItsWorkerIsGivenUp) {
   EXPECT_EQ(trials.at("fake{us=1 die=always}"), "worker lost");
   EXPECT_EQ(trials.at("fake{us=2}"), "");
   EXPECT_EQ(trials.at("fake{us=3}"), "");
-  EXPECT_EQ(worker->starts(), 4);
+  EXPECT_TRUE(Await([&] { return worker->starts() == 4; }));
   EXPECT_TRUE(worker->status().ok());
 }
 
