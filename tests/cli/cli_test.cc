@@ -199,7 +199,7 @@ TEST_F(CommandLine, RefusesWhatCannotBeTunedHereBeforeItBegins) {
     EXPECT_EQ(refused.code, 2) << flag << ": " << refused.output;
   }
   EXPECT_THAT(Run(absl::StrCat("tune ", kMatmul, " --model oracle")).output,
-              HasSubstr("known: xgboost, xgboost_regression, bound, none"));
+              AllOf(HasSubstr("known: xgboost, "), HasSubstr(", none")));
   EXPECT_FALSE(std::filesystem::exists(Path("a.db")));
 }
 

@@ -6,8 +6,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "schedule/workload.h"
 
 namespace tilewright {
@@ -69,11 +71,11 @@ TEST(ExpandOperator, LeavesExpressionsAlone) {
 }
 
 TEST(ExpandOperator, RejectsUnknownNamesAndValues) {
-  EXPECT_EQ(
-      ExpandOperator("liner", "").status().message(),
-      "unknown operator 'liner'; operators are matmul, batched_matmul, linear, softmax, "
-      "rmsnorm, layernorm, reduce, transpose, permute, elementwise; or give an expression such as "
-      "'C[m,n] = sum(k: A[m,k] * B[k,n])'");
+  std::vector<std::string> names;
+  for (const Operator& op : AllOperators()) names.push_back(op.name);
+  EXPECT_EQ(ExpandOperator("liner", "").status().message(),
+            absl::StrCat("unknown operator 'liner'; operators are ", absl::StrJoin(names, ", "),
+                         "; or give an expression such as 'C[m,n] = sum(k: A[m,k] * B[k,n])'"));
   EXPECT_EQ(ExpandOperator("linear(activation=tanh)", "").status().message(),
             "1:8: 'activation' of linear is one of none, relu, gelu, silu\n"
             "  linear(activation=tanh)\n"
