@@ -43,11 +43,18 @@ struct TuneFlags {
   bool no_log = false;
 };
 
-// Set by the first Ctrl-C: the search ends with the best so far. The second ends the program at
-// once; the log is safe.
+// Set by the first Ctrl-C, or by what ends a job or its terminal: the search ends with the best so
+// far. The second ends the program at once; the log is safe.
 std::atomic<bool> stop_requested{false};
 void HandleInterrupt(int) {
   if (stop_requested.exchange(true)) _exit(130);
+}
+
+void HandleInterrupts() {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // nohup ignores SIGHUP, and so a program under it shall.
+    if (std::signal(signal, HandleInterrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
 }
 
 std::vector<std::string> EffortNames() {
@@ -175,7 +182,7 @@ int Tune(TuneFlags& flags) {
   }
   absl::StatusOr<std::unique_ptr<Database>> reader = Database::OpenReader(flags.db);
   if (!reader.ok()) return FailToOpen(reader.status());
-  std::signal(SIGINT, HandleInterrupt);
+  HandleInterrupts();
   absl::StatusOr<Fleet> fleet = StartFleet(flags, *std::move(writer));
   if (!fleet.ok()) return Fail(fleet.status());
 

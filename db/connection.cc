@@ -130,6 +130,16 @@ Connection::ReadScope::~ReadScope() {
   connection_.database_->tryExec("ROLLBACK");  // nothing was written
 }
 
+absl::Status Connection::CheckInPlace() {
+  int moved = 0;
+  sqlite3_file_control(database_->getHandle(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  if (moved == 0) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(name_,
+                   ": was deleted, moved or replaced while it was written; what it held is "
+                   "where the file is now, and nothing more is written"));
+}
+
 absl::Status Connection::Transaction(absl::FunctionRef<absl::Status()> body) {
   if (in_transaction_) {
     absl::Status status = Guard("", [&] { return body(); });
@@ -147,6 +157,7 @@ absl::Status Connection::Transaction(absl::FunctionRef<absl::Status()> body) {
   inner_failure_ = absl::OkStatus();
   absl::Status status = Guard("", [&] { return body(); });
   status.Update(inner_failure_);
+  if (status.ok() && writable_) status = CheckInPlace();
   if (status.ok()) {
     status = Guard("commit", [&] {
       database_->exec("COMMIT");

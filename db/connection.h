@@ -98,7 +98,7 @@ class Connection {
     }
   }
 
-  // See Database::Transaction.
+  // See Database::Transaction. DataLoss if the file is no longer at its path.
   absl::Status Transaction(absl::FunctionRef<absl::Status()> body);
 
   // Guard, with all statements of `body` seeing one state of the file. Only for reading.
@@ -120,6 +120,9 @@ class Connection {
     Connection& connection_;
     const bool outermost_;
   };
+
+  // A deleted file takes what is written to it along, without an error of the system's.
+  absl::Status CheckInPlace();
 
   std::unique_ptr<SQLite::Database> database_;
   std::string name_;

@@ -203,6 +203,18 @@ TEST_F(CommandLine, RefusesWhatCannotBeTunedHereBeforeItBegins) {
   EXPECT_FALSE(std::filesystem::exists(Path("a.db")));
 }
 
+// What a scheduler of jobs sends before it kills.
+TEST_F(CommandLine, ATuneEndsWithTheBestSoFarWhenTerminated) {
+  const Outcome tune = Run(absl::StrCat("tune ", kMatmul,
+                                        " --db a.db --effort thorough --time-limit 10m & sleep 1; "
+                                        "kill -TERM $!; wait $!"),
+                           "export TMPDIR=$PWD;");
+  EXPECT_THAT(tune.code, ::testing::AnyOf(0, 1)) << tune.output;  // 1: nothing was measured yet
+  EXPECT_THAT(tune.output, HasSubstr("; interrupted"));
+  for (const auto& entry : std::filesystem::directory_iterator(Path("")))
+    EXPECT_THAT(entry.path().filename().string(), StartsWith("a.db"));
+}
+
 TEST_F(CommandLine, HelpShowsWhichSizesAnOperatorWants) {
   EXPECT_THAT(Run("tune --help").output,
               AllOf(HasSubstr("softmax: softmax of each row"), HasSubstr("--size r=4,c=9"),

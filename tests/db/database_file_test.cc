@@ -137,6 +137,25 @@ TEST(Damage, InAnyPageIsRefusedOrReportedAndNeverChangesTheFile) {
   }
 }
 
+TEST(Damage, AFileThatIsTakenAwayEndsTheWriting) {
+  for (const bool replaced : {false, true}) {
+    TestDirectory directory;
+    const std::string path = directory.File("a.db");
+    WriteFile(directory.File("other.db"), LogBytes());
+    std::unique_ptr<Database> database = OpenWorld(path);
+    ASSERT_TRUE(database->NextGeneration(1).ok());
+    if (replaced) {
+      std::filesystem::rename(directory.File("other.db"), path);
+    } else {
+      std::filesystem::remove(path);
+    }
+    const absl::Status status = database->NextGeneration(2).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(path + ": was deleted, moved or replaced while it was written"));
+  }
+}
+
 TEST(Damage, InSamplesCostsTheSamplesAlone) {
   TestDirectory directory;
   std::unique_ptr<Database> database = OpenWorld(directory.File("a.db"));
