@@ -28,8 +28,10 @@ void PrintText(const std::string& title, const BestAnswer& best) {
                   best.trial->id.ToHex().c_str());
       return;
     case BestAnswer::Kind::kContested:
-      std::printf("%s: contested by %zu verdicts that do not replace each other\n", title.c_str(),
-                  best.verdicts.size());
+      std::printf(
+          "%s: contested by %zu verdicts that do not replace each other; another `tilewright tune` "
+          "settles that\n",
+          title.c_str(), best.verdicts.size());
       break;
     case BestAnswer::Kind::kVerdict:
       break;

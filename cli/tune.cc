@@ -259,7 +259,8 @@ std::function<int()> AddTune(CLI::App* app) {
   app->add_option("--dump", flags->dump,
                   "write schedule, IR and assembly of every candidate into this directory");
   app->add_flag("--resume", flags->resume,
-                "go on with the unfinished run of each workload, where there is one");
+                "go on with the unfinished run of each workload, where there is one; --trials and "
+                "--time-limit are this call's, strategy, model, effort, seed and batch the run's");
   app->add_flag("--no-finals", flags->no_finals, "screen only: no verdict");
   app->add_flag("--no-starts", flags->no_starts,
                 "do not propose the default and known winners first");

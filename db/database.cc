@@ -38,9 +38,10 @@ absl::Status QuickCheck(Connection& connection) {
 // Opening a damaged file is a refusal, like every other reason not to open one.
 absl::Status AsRefusal(const absl::Status& status) {
   if (!absl::IsDataLoss(status) && !absl::IsInternal(status)) return status;
-  return absl::FailedPreconditionError(
-      absl::StrCat(status.message(),
-                   "; restore a backup, or recover what is left with `sqlite3 FILE .recover`"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      status.message(),
+      "; restore a backup, or recover what is left with `sqlite3 FILE .recover` (Debian 12: "
+      "`.dump`)"));
 }
 
 absl::Status CopyTo(Connection& connection, const std::string& path,

@@ -104,11 +104,12 @@ absl::Status CheckHeaderBytes(const std::string& path, const unsigned char* head
   const bool count_valid = BigEndian32(header + 24) == BigEndian32(header + 92);
   const int64_t pages = BigEndian32(header + 28);
   if (!facts.has_log && count_valid && facts.size_bytes < pages * page_bytes) {
-    return Refuse(
-        path,
-        absl::StrCat("truncated: ", facts.size_bytes, " bytes where its header counts ", pages,
-                     " pages of ", page_bytes, " bytes"),
-        "restore a backup, or recover what is left into a new file with `sqlite3 FILE .recover`");
+    return Refuse(path,
+                  absl::StrCat("truncated: ", facts.size_bytes, " bytes where its header counts ",
+                               pages, " pages of ", page_bytes, " bytes"),
+                  "restore a backup, or recover what is left into a new file with `sqlite3 FILE "
+                  ".recover` (Debian 12: "
+                  "`.dump`)");
   }
   return absl::OkStatus();
 }

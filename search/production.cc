@@ -105,8 +105,9 @@ bool TakeBest(const BestAnswer& best, const ScheduleSpace& space, Database& log,
                        absl::StrFormat("%s, %s, %.3fx", record, verdict.outcome, verdict.ratio)};
     const auto& trusted = options.trusted_origins;
     if (best.kind == BestAnswer::Kind::kContested) {
-      choice->inexact = absl::StrCat("contested: ", best.verdicts.size(),
-                                     " verdicts do not replace each other; `verify` settles it");
+      choice->inexact = absl::StrCat(
+          "contested: ", best.verdicts.size(),
+          " verdicts do not replace each other; another `tilewright tune` of it settles that");
     } else if (verdict.origin != log.origin() &&
                std::find(trusted.begin(), trusted.end(), verdict.origin) == trusted.end()) {
       choice->inexact =
