@@ -37,14 +37,14 @@ void PrintText(const std::string& title, const BestAnswer& best) {
       break;
   }
   for (const VerdictRow& verdict : best.verdicts) {
-    std::printf("%s: %s%s, %s than %s (%.3fx, 95%% interval %.3f-%.3f), verdict %s\n",
-                title.c_str(), verdict.winner_schedule.c_str(),
-                verdict.winner_seconds
-                    ? absl::StrCat(", ", FormatSeconds(*verdict.winner_seconds)).c_str()
-                    : "",
-                verdict.outcome == "tie" ? "no faster" : verdict.outcome.c_str(),
-                verdict.rival_schedule.c_str(), verdict.ratio, verdict.ratio_low,
-                verdict.ratio_high, verdict.id.ToHex().c_str());
+    std::printf(
+        "%s: %s%s, %s than %s (%s), verdict %s\n", title.c_str(), verdict.winner_schedule.c_str(),
+        verdict.winner_seconds ? absl::StrCat(", ", FormatSeconds(*verdict.winner_seconds)).c_str()
+                               : "",
+        verdict.outcome == "tie" ? "no faster" : verdict.outcome.c_str(),
+        verdict.rival_schedule.c_str(),
+        FormatSpeed(verdict.ratio, verdict.ratio_low, verdict.ratio_high).c_str(),
+        verdict.id.ToHex().c_str());
   }
 }
 

@@ -55,6 +55,10 @@ std::string TextTable::ToString() const {
   return text;
 }
 
+std::string FormatSpeed(double ratio, double low, double high) {
+  return absl::StrFormat("%.3f times as fast, 95%% interval %.3f-%.3f", ratio, low, high);
+}
+
 std::string FormatSeconds(double seconds) {
   return Scaled(seconds * 1e9, " ", {"ns", "us", "ms", "s"});
 }

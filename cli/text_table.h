@@ -25,6 +25,8 @@ class TextTable {
 std::string FormatSeconds(double seconds);
 // 1.2e11 -> "120 G", with three significant digits.
 std::string FormatCount(double count);
+// A ratio of speeds: "1.310 times as fast, 95% interval 1.280-1.340".
+std::string FormatSpeed(double ratio, double low, double high);
 
 }  // namespace tilewright
 

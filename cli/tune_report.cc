@@ -69,13 +69,12 @@ std::string NoVerdictText(const TuneReport& report) {
 }
 
 std::string VerdictText(const VerdictRow& verdict) {
-  const std::string interval = absl::StrFormat("%.3fx, 95%% interval %.3f-%.3f", verdict.ratio,
-                                               verdict.ratio_low, verdict.ratio_high);
+  const std::string speed = FormatSpeed(verdict.ratio, verdict.ratio_low, verdict.ratio_high);
   if (!verdict.rival_seconds)
     return "verdict: the incumbent failed in the finals; the best of the others replaces it";
   return absl::StrCat("verdict: the best is ",
                       verdict.outcome == "tie" ? "not told apart from" : verdict.outcome + " than",
-                      " its rival ", verdict.rival_schedule, " (", interval, ")");
+                      " its rival ", verdict.rival_schedule, " (", speed, ")");
 }
 
 }  // namespace
@@ -116,8 +115,9 @@ void ProgressLine::Finish() {
 
 std::string ReportText(const TuneReport& report, const std::string& title, const std::string& db) {
   std::string text = absl::StrFormat(
-      "\n%s: %d trials in %.1f s (%.1f a second, devices busy %.0f%% of the time), %s%s\n", title,
-      report.trials, absl::ToDoubleSeconds(report.elapsed), report.trials_per_second,
+      "\n%s: %d trials in %.1f s (%.1f a second while screening, devices busy %.0f%% of the time), "
+      "%s%s\n",
+      title, report.trials, absl::ToDoubleSeconds(report.elapsed), report.trials_per_second,
       100 * report.utilisation, FailuresText(report.failures),
       report.interrupted ? "; interrupted"
       : report.exhausted ? "; nothing left to try"
