@@ -1,6 +1,8 @@
 #include <vector>
 
 #include "codegen/contraction_dot.h"
+#include "codegen/contraction_mma.h"
+#include "codegen/contraction_simt.h"
 #include "codegen/contraction_skinny.h"
 #include "codegen/contraction_tiled.h"
 #include "codegen/contraction_wgmma.h"
@@ -18,6 +20,8 @@ absl::Span<const Writer> AllWriters() {
       {"contraction.naive", "nvptx", WriteNaiveOnGpu},
       {"contraction.tiled", "host", WriteContractionTiled},
       {"contraction.dot", "host", WriteContractionDot},
+      {"contraction.simt", "nvptx", WriteContractionSimt},
+      {"contraction.mma", "nvptx", WriteContractionMma},
       {"contraction.wgmma", "nvptx", WriteContractionWgmma},
       {"contraction.skinny", "nvptx", WriteContractionSkinny},
       {"pointwise.naive", "host", WriteNaive},

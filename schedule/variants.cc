@@ -1,6 +1,8 @@
 #include <vector>
 
 #include "schedule/contraction_dot.h"
+#include "schedule/contraction_mma.h"
+#include "schedule/contraction_simt.h"
 #include "schedule/contraction_skinny.h"
 #include "schedule/contraction_tiled.h"
 #include "schedule/contraction_wgmma.h"
@@ -15,9 +17,10 @@ namespace tilewright {
 // and docs iterate over it.
 absl::Span<const Variant> AllVariants() {
   static const auto* const variants = new std::vector<Variant>{
-      ContractionNaiveVariant(),    ContractionTiledVariant(),  ContractionDotVariant(),
-      ContractionWgmmaVariant(),    ContractionSkinnyVariant(), PointwiseNaiveVariant(),
-      PointwiseVectorisedVariant(), RowReductionNaiveVariant(), RowReductionFusedVariant(),
+      ContractionNaiveVariant(),  ContractionTiledVariant(),  ContractionDotVariant(),
+      ContractionSimtVariant(),   ContractionMmaVariant(),    ContractionWgmmaVariant(),
+      ContractionSkinnyVariant(), PointwiseNaiveVariant(),    PointwiseVectorisedVariant(),
+      RowReductionNaiveVariant(), RowReductionFusedVariant(),
   };
   return *variants;
 }

@@ -140,6 +140,15 @@ INSTANTIATE_TEST_SUITE_P(
     Candidates, GoldenPtx,
     ::testing::Values(GoldenCase{"nvptx_contraction_naive", "C[m,n] = sum(k: A[m,k] * B[k,n])",
                                  "m=4 n=1..8 k=16", "bf16", "contraction.naive{block=64}"},
+                      GoldenCase{"nvptx_contraction_simt", "C[m,n] = sum(k: A[m,k] * B[k,n])",
+                                 "m=256 n=256 k=256", "f32",
+                                 "contraction.simt{tile_m=32 tile_n=32 thread_m=2 thread_n=2 "
+                                 "tile_k=8 stages=2 epilogue=shared group_m=1 blocks_per_core=1}"},
+                      GoldenCase{"nvptx_contraction_mma", "C[m,n] = sum(k: A[m,k] * B[n,k])",
+                                 "m=1..256 n=256 k=256", "bf16",
+                                 "contraction.mma{tile_m=32 tile_n=32 warps_m=2 warps_n=1 "
+                                 "tile_k=32 stages=3 epilogue=registers group_m=1 "
+                                 "blocks_per_core=1}"},
                       GoldenCase{"nvptx_pointwise_naive", "Y[i] = gelu(X[i])", "i=1000", "f32",
                                  "pointwise.naive{block=128}"}),
     [](const auto& info) { return info.param.file; });
@@ -157,11 +166,19 @@ const Program kPrograms[] = {
     {"C[b,m,n] = sum(k: A[b,m,k] * B[b,k,n])", "b=3 m=65 n=63 k=33", "f64"},
     {"C[m,n] = sum(k: A[m,k] * B[k,n])", "m=128 n=128 k=64", "i8,C:i32"},
     {"C[m,n] = sum(k: A[m,k] * B[n,k])", "m=128 n=128 k=64", "e4m3,C:f32"},
+    {"C[m,n] = sum(k: tf32(A[m,k]) * tf32(B[n,k]))", "m=128 n=128 k=64", "f32"},
     {"Y[t,o] = gelu(sum(i: X[t,i] * W[o,i]) + bias[o]) + R[t,o]", "t=1..512 i=256 o=512",
      "bf16,bias:f32"},
     {"Y[n,p,q,o] = sum(r,s,c: X[n, 2*p+r-1, 2*q+s-1, c] * W[o,r,s,c])",
      "n=2 p=14 q=14 o=32 r=3 s=3 c=16 X.1=28 X.2=28", "f16"},
     {"y[m] = sum(k: A[m,k] * x[k])", "m=1000 k=300", "f32"},
+    // Large enough for the largest tiles.
+    {"C[m,n] = sum(k: A[m,k] * B[k,n])", "m=4096 n=4096 k=4096", "f32"},
+    {"C[m,n] = sum(k: A[m,k] * B[n,k])", "m=4096 n=4095 k=4097", "f32"},
+    {"C[m,n] = sum(k: A[m,k] * B[k,n])", "m=2048 n=2048 k=2048", "f64"},
+    {"C[m,n] = sum(k: A[m,k] * B[k,n])", "m=4096 n=4096 k=4097", "bf16"},
+    {"Y[n,p,q,o] = sum(r,s,c: X[n, p+r-1, q+s-1, c] * W[o,r,s,c])",
+     "n=32 p=56 q=56 o=256 r=3 s=3 c=64 X.1=56 X.2=56", "f16"},
     {"Y[i,j] = silu(X[i,j]) * Z[j,i]", "i=20 j=1..33", "f16"},
     {"Y[i] = where(i % 2 == 0 && X[i] > 0 || !(i < 10), erf(X[i]), -inf)", "i=40", "f32"},
     {"Y[j,i] = cast(i8, X[i,j] * 16)", "i=70 j=70", "f32,Y:i8"},
@@ -195,6 +212,19 @@ TEST(Nvptx, SampledSchedulesOfEveryVariantAreAssembled) {
         EXPECT_TRUE(kernel.ok()) << schedule.ToString() << ": " << kernel.status();
       }
     }
+  }
+}
+
+// However slow, a reference must exist; where indices are simple, all of it is in registers.
+TEST(Nvptx, ReferenceKernelsAreAssembled) {
+  if (!HasPtxas()) GTEST_SKIP() << "no ptxas here";
+  for (const Program& program : kPrograms) {
+    SCOPED_TRACE(program.expression + " | " + program.sizes + " | " + program.types);
+    const Workload workload = MakeWorkload(program.expression, program.sizes, program.types);
+    const auto kernel = WriteReferenceKernel(workload, H100(), 0x1p-24, 1);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    if (program.expression.find("r-1") != std::string::npos) continue;
+    EXPECT_THAT(kernel->resources, ::testing::Contains(::testing::Pair("spill_bytes", 0)));
   }
 }
 
