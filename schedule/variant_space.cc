@@ -123,8 +123,9 @@ absl::Status DiagramSpace::CheckNames(const Schedule& schedule) const {
     if (!seen.insert(name).second) {
       return absl::InvalidArgumentError(absl::StrCat("decision '", name, "' is given twice"));
     }
-    if (std::none_of(definition.decisions.begin(), definition.decisions.end(),
-                     [&](const Decision& decision) { return decision.name == name; })) {
+    if (std::none_of(
+            definition.decisions.begin(), definition.decisions.end(),
+            [&, name = name](const Decision& decision) { return decision.name == name; })) {
       return absl::InvalidArgumentError(absl::StrCat(
           "'", name, "' is no decision of ", definition.variant, "; its decisions: ",
           absl::StrJoin(definition.decisions, ", ", [](std::string* out, const Decision& decision) {
