@@ -96,14 +96,19 @@ class Generator {
       value = Epilogue(value, c);
     }
     example.expression = absl::StrCat("C[", absl::StrJoin(c, ","), "] = ", value);
-    for (const std::string& name : names)
+    for (const std::string& name : names) {
+      if (!Contains(c, name) && !Contains(reduced, name)) continue;  // erased
       absl::StrAppend(&example.sizes, name, "=", Size(name), " ");
+    }
     return example;
   }
 
  private:
   int Below(int bound) { return static_cast<int>(random_() % bound); }
   bool Chance(int one_in) { return Below(one_in) == 0; }
+  static bool Contains(const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  }
   static void Erase(std::vector<std::string>* operand, std::vector<std::string>* output,
                     const std::string& name) {
     operand->erase(std::find(operand->begin(), operand->end(), name));
@@ -319,7 +324,7 @@ TEST(Contractions, OfEveryKindOfAccessAgreeWithTheInterpreter) {
       {"z[m,n] = sum(k: A[m,k] * B[n,k]); C[m,n] = z[m,n] * sigmoid(z[m,n])", "m=33,n=21,k=70",
        "f32"},
       {"Y[t,o] = gelu(sum(i: X[t,i] * W[o,i]) + b[o])", "t=1..3,i=77,o=19", "bf16,b:f32"},
-      {"C[m,n] = sum(k: A[m,k] * B[n,k]) + where(n > 0, D[m,n-1], 0)", "m=10,n=21,k=12,D.1=20",
+      {"C[m,n] = sum(k: A[m,k] * B[n,k]) + where(n > 0, D[m,n+1], 0)", "m=10,n=21,k=12,D.1=22",
        "f32"},
   };
   uint64_t seed = 77;
