@@ -51,10 +51,10 @@ void HandleInterrupt(int) {
 }
 
 void HandleInterrupts() {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    // nohup ignores SIGHUP, and so a program under it shall.
-    if (std::signal(signal, HandleInterrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
-  }
+  std::signal(SIGINT, HandleInterrupt);
+  std::signal(SIGTERM, HandleInterrupt);
+  // nohup ignores SIGHUP, and so a program under it shall.
+  if (std::signal(SIGHUP, HandleInterrupt) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 std::vector<std::string> EffortNames() {
