@@ -300,7 +300,6 @@ Parsed ProgramParser::ParsePrimary() {
                                        "' is bound neither by the left side nor by a reduction"));
     return {};
   }
-  ++uses_[entry->second];
   return IndexValue(AffineOfIndex(entry->second), name.span);
 }
 
@@ -345,18 +344,30 @@ bool ProgramParser::IsReductionAhead() const {
   return false;
 }
 
+namespace {
+
+// True if a subscript or a value holds the index. `k - k` does not: it is the constant 0.
+bool DependsOn(const Expr& value, int index) {
+  std::vector<int> indices;
+  Walk(value, [&](const Expr& e) {
+    for (const AffineIndex& subscript : e.subscripts) subscript.CollectIndices(&indices);
+    e.index_value.CollectIndices(&indices);
+  });
+  return std::find(indices.begin(), indices.end(), index) != indices.end();
+}
+
+}  // namespace
+
 Parsed ProgramParser::ParseReduction(const Token& name, ReduceOp op) {
   Expr expr;
   expr.kind = Expr::Kind::kReduce;
   expr.reduce = op;
   Expect("(");
   std::vector<Token> names;
-  std::vector<int> uses_before;
   do {
     const std::optional<Token> index = ExpectIdentifier("an index");
     if (!index.has_value() || !Bind(*index, &expr.reduce_indices)) return {};
     names.push_back(*index);
-    uses_before.push_back(uses_[expr.reduce_indices.back()]);
   } while (Accept(","));
   Expect(":");
   Parsed body = ParseOr();
@@ -364,7 +375,7 @@ Parsed ProgramParser::ParseReduction(const Token& name, ReduceOp op) {
   for (size_t i = 0; i < names.size(); ++i) {
     const int index = expr.reduce_indices[i];
     is_bound_[index] = false;
-    if (uses_[index] == uses_before[i]) {
+    if (!DependsOn(*body.expr, index)) {
       Fail(names[i].span, absl::StrCat("index '", program_.indices[index],
                                        "' is reduced over but not used in the reduction"));
       return {};

@@ -71,7 +71,6 @@ int ProgramParser::IndexNumber(const Token& name) {
     index_spans_.push_back(name.span);
     is_bound_.push_back(false);
     ever_bound_.push_back(false);
-    uses_.push_back(0);
   }
   return entry->second;
 }

@@ -108,7 +108,6 @@ class ProgramParser {
   std::vector<SourceSpan> tensor_spans_;  // first appearance
   std::vector<bool> is_bound_;            // in scope now
   std::vector<bool> ever_bound_;
-  std::vector<int> uses_;  // of an index in subscripts and values
   std::vector<bool> is_written_;
   std::vector<bool> is_read_;
 };

@@ -148,6 +148,7 @@ TEST(Parse, RejectsWhatIsNoProgram) {
       {"Y[i,i] = X[i]", "1:5: index 'i' is already bound here; use another name"},
       {"Y[i] = sum(i: X[i])", "1:12: index 'i' is already bound here; use another name"},
       {"Y[i] = sum(k: X[i])", "1:12: index 'k' is reduced over but not used in the reduction"},
+      {"Y[i] = sum(k: X[i,k-k])", "1:12: index 'k' is reduced over but not used in the reduction"},
       {"Y[i] = X[j]", "1:10: index 'j' is bound neither by the left side nor by a reduction"},
       {"Y[i] = sum(k: X[k]) + X[k]",
        "1:25: index 'k' is bound neither by the left side nor by a reduction"},
