@@ -3,9 +3,10 @@
 //   write_kernels LIST FOLDER [TARGET]
 //
 // A line of LIST: name; expression; sizes; types; schedule; reference. A schedule of a variant's
-// name alone is that variant's default. The reference, Python over tensors of the expression's
-// names, is passed on. For each line FOLDER/name.json (recipe, buffers by name, shapes) and
-// FOLDER/name.cubin.
+// name alone is that variant's default, and `reference` the kernel that output checks compare with:
+// each output is then two, its values and their bounds, in f64. The reference, Python over tensors
+// of the expression's names, is passed on. For each line FOLDER/name.json (recipe, buffers by name,
+// shapes) and FOLDER/name.cubin.
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -42,40 +43,76 @@ absl::StatusOr<Schedule> ScheduleOf(const Case& wanted, const ScheduleSpace& spa
   return absl::InvalidArgumentError(absl::StrCat("no variant ", wanted.schedule, " applies"));
 }
 
+// Elements from one position of each dimension to the next in a dense tensor.
+std::vector<int64_t> DenseStrides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+// The buffers of a kernel, in order.
+json BuffersOf(const Workload& workload, const Names& names, bool is_reference) {
+  const Sizes sizes = workload.HighestSizes();
+  json buffers = json::array();
+  auto add = [&](int tensor, bool output) {
+    buffers.push_back({{"name", names.tensors[tensor]},
+                       {"type", Info(workload.layout(tensor).type).name},
+                       {"shape", workload.Shape(tensor, sizes)},
+                       {"strides", workload.Strides(tensor, sizes)},
+                       {"elements", workload.BufferElements(tensor, sizes)},
+                       {"output", output}});
+  };
+  for (int tensor : workload.parameters()) add(tensor, false);
+  for (int tensor : workload.outputs()) {
+    if (!is_reference) {
+      add(tensor, true);
+      continue;
+    }
+    const std::vector<int64_t> shape = workload.Shape(tensor, sizes);
+    const std::vector<int64_t> strides = DenseStrides(shape);
+    for (const char* part : {"", ".bound"}) {
+      buffers.push_back({{"name", absl::StrCat(names.tensors[tensor], part)},
+                         {"type", "f64"},
+                         {"shape", shape},
+                         {"strides", strides},
+                         {"elements", shape.empty() ? 1 : shape[0] * strides[0]},
+                         {"output", true}});
+    }
+  }
+  return buffers;
+}
+
 absl::Status WriteCase(const Case& wanted, const Target& target, const std::string& folder) {
   Names names;
   auto workload = Workload::Make(wanted.expression, {wanted.sizes, wanted.types}, &names);
   if (!workload.ok()) return workload.status();
   auto space = ScheduleSpace::Make(*workload, target, AllVariants());
   if (!space.ok()) return space.status();
-  auto schedule = ScheduleOf(wanted, **space);
-  if (!schedule.ok()) return schedule.status();
-  auto kernel = WriteKernel({*workload, target, *schedule}, DefaultCatalogue());
+  const bool is_reference = wanted.schedule == "reference";
+  std::string written = wanted.schedule;
+  absl::StatusOr<Kernel> kernel;
+  if (is_reference) {
+    kernel = WriteReferenceKernel(*workload, target, 0x1p-24, 1);
+  } else {
+    auto schedule = ScheduleOf(wanted, **space);
+    if (!schedule.ok()) return schedule.status();
+    written = schedule->ToString();
+    kernel = WriteKernel({*workload, target, *schedule}, DefaultCatalogue());
+  }
   if (!kernel.ok()) return kernel.status();
   const Sizes sizes = workload->HighestSizes();
-  json buffers = json::array();
-  for (absl::Span<const int> list : {workload->parameters(), workload->outputs()}) {
-    for (int tensor : list) {
-      buffers.push_back({{"name", names.tensors[tensor]},
-                         {"type", Info(workload->layout(tensor).type).name},
-                         {"shape", workload->Shape(tensor, sizes)},
-                         {"strides", workload->Strides(tensor, sizes)},
-                         {"elements", workload->BufferElements(tensor, sizes)},
-                         {"output", list.data() == workload->outputs().data()}});
-    }
-  }
   const json file = {{"name", wanted.name},
                      {"expression", wanted.expression},
                      {"reference", wanted.reference},
-                     {"schedule", schedule->ToString()},
+                     {"schedule", written},
                      {"sizes", sizes},
                      {"operations", workload->Operations(sizes)},
-                     {"buffers", buffers},
+                     {"buffers", BuffersOf(*workload, names, is_reference)},
                      {"recipe", json::parse(kernel->RecipeJson())}};
   std::ofstream(absl::StrCat(folder, "/", wanted.name, ".json")) << file.dump(1);
   std::ofstream(absl::StrCat(folder, "/", wanted.name, ".cubin"), std::ios::binary)
       << kernel->objects[0].bytes;
-  std::cout << wanted.name << " " << schedule->ToString();
+  std::cout << wanted.name << " " << written;
   for (const auto& [name, value] : kernel->resources) std::cout << " " << name << "=" << value;
   std::cout << "\n";
   return absl::OkStatus();

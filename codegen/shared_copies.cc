@@ -11,6 +11,22 @@ namespace tilewright {
 
 using llvm::Value;
 
+namespace {
+
+// Whether the axes' positions together are a known number that `part` divides.
+bool Divides(const Workload& workload, absl::Span<const Axis> axes, int64_t part) {
+  int64_t extent = 1;
+  for (const Axis& axis : axes) {
+    for (int index : axis.indices) {
+      if (!workload.sizes()[index].fixed()) return false;
+      extent *= workload.sizes()[index].low;
+    }
+  }
+  return extent % part == 0;
+}
+
+}  // namespace
+
 SharedCopies::SharedCopies(KernelModule& module, const Contraction& contraction,
                            const KernelModule::DeviceEntry& entry, const ContractionReads& reads,
                            const Shape& shape)
@@ -28,7 +44,11 @@ SharedCopies::SharedCopies(KernelModule& module, const Contraction& contraction,
   b_side_.place = &shape_.b;
   b_side_.axis = &c_.n;
   b_side_.shared_offset = shape_.stages * shape_.a.stage_bytes;
-  for (Side* side : {&a_, &b_side_}) side->extent = reads_.Extent(*side->axis);
+  for (Side* side : {&a_, &b_side_}) {
+    side->extent = reads_.Extent(*side->axis);
+    side->fills_tiles = Divides(m_.workload(), {side->axis, 1}, side->place->tile);
+  }
+  fills_steps_ = Divides(m_.workload(), c_.k, shape_.tile_k);
 }
 
 void SharedCopies::RequireAlignments(KernelModule* module, const Contraction& contraction,
@@ -64,8 +84,10 @@ Value* SharedCopies::AddressOf(const Side& side, Value* slot, Value* row, Value*
       b_.CreateNSWAdd(b_.CreateNSWMul(slot, m_.Int(place.stage_bytes)), m_.Int(side.shared_offset));
   Value* line = place.depth_contiguous ? row : depth;
   Value* along = place.depth_contiguous ? depth : row;
-  Value* start = b_.CreateNSWAdd(stage, b_.CreateNSWMul(line, m_.Int(place.pitch_bytes)));
-  return b_.CreateNSWAdd(start, b_.CreateNSWMul(along, m_.Int(Info(place.type).bytes)));
+  // What no step changes comes first, so that one addition for each thread's own place remains.
+  Value* within = b_.CreateNSWAdd(b_.CreateNSWMul(line, m_.Int(place.pitch_bytes)),
+                                  b_.CreateNSWMul(along, m_.Int(Info(place.type).bytes)));
+  return b_.CreateNSWAdd(within, stage);
 }
 
 // Calls body(row, depth, number) for each piece of `length` rows or depths that belongs to the
@@ -96,7 +118,8 @@ Value* SharedCopies::ElementOffset(const Side& side, Value* row, Value* depth) {
 }
 
 // Starts the copy of a step as it lies (PTX ISA, "cp.async": of a chunk of which fewer bytes are
-// there, the rest is filled with zeros).
+// there, the rest is filled with zeros; where none is, nothing is read, wherever the address
+// points).
 void SharedCopies::CopyAsync(const Side& side, Value* slot, Value* depth0) {
   const SharedOperand& place = *side.place;
   const int bytes = Info(place.type).bytes;
@@ -107,20 +130,25 @@ void SharedCopies::CopyAsync(const Side& side, Value* slot, Value* depth0) {
       : place.chunk_bytes == 8 ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s
                                : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
   Value* buffer = reads_.Buffer(side.operand->read->tensor);
+  // Steps beyond the last are all outside.
+  Value* step_there = b_.CreateICmpSLT(depth0, reads_.K());
   ForPieces(place, deep, length, [&](Value* row, Value* depth, int) {
     Value* y = b_.CreateNSWAdd(side.first, row);
     Value* k = b_.CreateNSWAdd(depth0, depth);
-    Value* left = b_.CreateNSWSub(deep ? reads_.K() : side.extent, deep ? k : y);
-    Value* there = deep ? b_.CreateICmpSLT(y, side.extent) : b_.CreateICmpSLT(k, reads_.K());
-    Value* size = b_.CreateNSWMul(m_.Max(m_.Min(left, m_.Int(length)), m_.Int(0)), m_.Int(bytes));
-    size = b_.CreateSelect(there, size, m_.Int(0));
-    // Nothing is read where the size is 0; the address is kept inside all the same.
-    Value* offset =
-        b_.CreateSelect(b_.CreateICmpSGT(size, m_.Int(0)), ElementOffset(side, y, k), m_.Int(0));
-    b_.CreateIntrinsic(copy, {},
-                       {Pointer(AddressOf(side, slot, row, depth)),
-                        b_.CreateGEP(StorageBits(m_, place.type, 1), buffer, offset),
-                        b_.CreateTrunc(size, b_.getInt32Ty())});
+    // Elements of the chunk that are there, as far as its own direction goes.
+    Value* count = m_.Int(length);
+    if (deep ? !fills_steps_ : !side.fills_tiles) {
+      Value* left = b_.CreateNSWSub(deep ? reads_.K() : side.extent, deep ? k : y);
+      count = m_.Max(m_.Min(left, count), m_.Int(0));
+    }
+    Value* there = fills_steps_ ? step_there : b_.CreateICmpSLT(k, reads_.K());
+    if (!side.fills_tiles) there = b_.CreateAnd(there, b_.CreateICmpSLT(y, side.extent));
+    Value* size = b_.CreateSelect(there, b_.CreateNSWMul(count, m_.Int(bytes)), m_.Int(0));
+    b_.CreateIntrinsic(
+        copy, {},
+        {Pointer(AddressOf(side, slot, row, depth)),
+         b_.CreateGEP(StorageBits(m_, place.type, 1), buffer, ElementOffset(side, y, k)),
+         b_.CreateTrunc(size, b_.getInt32Ty())});
   });
 }
 
@@ -208,15 +236,24 @@ void SharedCopies::ForSteps(const std::function<void(Value*)>& body) {
     StartStep(m_.Int(s), m_.Int(int64_t{s} * shape_.tile_k));
     StoreStep(m_.Int(s));
   }
+  // Slots count on in a variable of their own: remainders would be taken apart into long chains.
+  llvm::AllocaInst* slot_now = m_.Local(b_.getInt64Ty(), "slot", 1, 8);
+  b_.CreateStore(m_.Int(0), slot_now);
   m_.For(m_.Int(0), m_.CeilDiv(reads_.K(), shape_.tile_k), 1, "step", [&](Value* step) {
     WaitForCopies(ahead - 1);
     m_.Barrier();
+    Value* slot = b_.CreateLoad(b_.getInt64Ty(), slot_now);
     // The slot that the last step has left.
-    Value* next = b_.CreateNSWAdd(step, m_.Int(ahead));
-    Value* free_slot = b_.CreateURem(next, m_.Int(shape_.stages));
-    StartStep(free_slot, b_.CreateNSWMul(next, m_.Int(shape_.tile_k)));
-    body(b_.CreateURem(step, m_.Int(shape_.stages)));
+    Value* before = b_.CreateNSWSub(slot, m_.Int(1));
+    Value* free_slot =
+        b_.CreateSelect(b_.CreateICmpEQ(slot, m_.Int(0)), m_.Int(shape_.stages - 1), before);
+    StartStep(free_slot,
+              b_.CreateNSWMul(b_.CreateNSWAdd(step, m_.Int(ahead)), m_.Int(shape_.tile_k)));
+    body(slot);
     StoreStep(free_slot);
+    Value* after = b_.CreateNSWAdd(slot, m_.Int(1));
+    b_.CreateStore(b_.CreateSelect(b_.CreateICmpEQ(after, m_.Int(shape_.stages)), m_.Int(0), after),
+                   slot_now);
   });
   WaitForCopies(0);
 }

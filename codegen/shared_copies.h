@@ -62,6 +62,7 @@ class SharedCopies {
     int64_t shared_offset = 0;      // bytes
     llvm::Value* first = nullptr;   // the tile's first row
     llvm::Value* base = nullptr;    // element offset of row 0, depth 0; null if not linear
+    bool fills_tiles = false;       // every tile has all its rows
     // What an element-by-element copy has read and not yet stored, by piece.
     std::vector<llvm::AllocaInst*> held;
   };
@@ -84,6 +85,7 @@ class SharedCopies {
   const KernelModule::DeviceEntry& entry_;
   const ContractionReads& reads_;
   const Shape shape_;
+  bool fills_steps_;  // every step has all its depths
   llvm::Value* thread_;
   Side a_;
   Side b_side_;

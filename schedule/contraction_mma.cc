@@ -21,7 +21,7 @@ constexpr int kWarpThreads = 32;
 constexpr int kMostThreads = 1024;
 constexpr int kMostRegisters = 255;
 constexpr int64_t kReservedSharedBytes = 1024;  // of each block, kept by the driver
-constexpr int64_t kOtherRegisters = 48;         // addresses, counters, the epilogue
+constexpr int64_t kOtherRegisters = 24;         // counters, the epilogue
 // PTX ISA, "mma": m16n8k16 for 16-bit types, m16n8k32 for 8-bit ones, m16n8k8 for tf32: in each a
 // row's part of a block of k has 32 bytes.
 constexpr int64_t kBlockM = 16;
@@ -119,8 +119,7 @@ struct MmaWarps {
   int64_t threads() const { return kWarpThreads * warps_m * warps_n; }
 };
 
-// An estimate of what ptxas will need: sums, a block of k of both operands, elements on their way,
-// and the rest.
+// An estimate of what ptxas will need: sums, a block of k of both operands, copies, and the rest.
 int64_t RegistersOfMma(const MmaProblem& p, const MmaWarps& w) {
   const int64_t blocks_m = w.tile_m / w.warps_m / kBlockM;
   const int64_t blocks_n = w.tile_n / w.warps_n / kBlockN;
@@ -345,10 +344,10 @@ std::vector<MmaWarps> DefaultShapesOfMma(const MmaProblem& p, const SpaceWriter&
     return space.fixed().at(name);
   };
   std::vector<MmaWarps> shapes = {
-      {128, 128, 2, 2}, {128, 64, 2, 2}, {64, 128, 2, 2}, {64, 64, 2, 2},
-      {64, 64, 4, 4},   {32, 128, 1, 4}, {64, 32, 2, 1},  {32, 64, 1, 2},
-      {32, 32, 2, 2},   {16, 128, 1, 4}, {16, 64, 1, 4},  {16, 64, 1, 2},
-      {16, 32, 1, 2},   {32, 16, 2, 1},  {32, 32, 1, 1},  {16, 16, 1, 1}};
+      {128, 128, 2, 2}, {128, 64, 2, 2}, {64, 128, 2, 2}, {64, 64, 2, 2}, {64, 64, 4, 4},
+      {32, 128, 1, 4},  {64, 32, 2, 1},  {64, 32, 4, 2},  {32, 64, 1, 2}, {32, 64, 2, 4},
+      {32, 32, 2, 2},   {16, 128, 1, 4}, {16, 64, 1, 4},  {16, 64, 1, 2}, {16, 32, 1, 2},
+      {32, 16, 2, 1},   {32, 32, 1, 1},  {16, 16, 1, 1}};
   for (MmaWarps& shape : shapes) {
     shape.tile_m = std::min(shape.tile_m, most("tile_m"));
     shape.tile_n = std::min(shape.tile_n, most("tile_n"));
@@ -359,11 +358,19 @@ std::vector<MmaWarps> DefaultShapesOfMma(const MmaProblem& p, const SpaceWriter&
   return shapes;
 }
 
+// Where no shape of the list is: copies that take many registers leave odd ones only. A space with
+// no schedule at all is never asked for its default.
+Schedule FirstLegal(const Workload& workload, const SpaceWriter& space) {
+  const auto all = VariantSpace::Make(space.definition(), {workload.HighestSizes()});
+  if (!all.ok() || (*all)->Count() == 0) return Schedule{kMmaName, {}};
+  return (*all)->At(0);
+}
+
 Schedule DefaultMmaSchedule(const Workload& workload, const Target& target) {
   std::shared_ptr<const PreparedMma> prepared = *PrepareMma(workload, target);
   const MmaProblem& p = prepared->problem;
   const std::vector<MmaWarps> shapes = DefaultShapesOfMma(p, prepared->space);
-  const MmaWarps* chosen = &shapes.back();
+  const MmaWarps* chosen = nullptr;
   double least = -1;
   for (const MmaWarps& shape : shapes) {
     const int64_t registers = RegistersOfMma(p, shape);
@@ -380,6 +387,7 @@ Schedule DefaultMmaSchedule(const Workload& workload, const Target& target) {
     least = cost;
     chosen = &shape;
   }
+  if (chosen == nullptr) return FirstLegal(workload, prepared->space);
   const std::map<std::string, int64_t> wishes = {
       {"tile_m", chosen->tile_m},
       {"tile_n", chosen->tile_n},

@@ -22,8 +22,8 @@ constexpr int kMostThreads = 1024;
 constexpr int kMostRegisters = 255;
 // What the driver keeps of each block's shared memory.
 constexpr int64_t kReservedSharedBytes = 1024;
-// Registers for addresses, counters and what the epilogue needs.
-constexpr int64_t kOtherRegisters = 40;
+// Registers for counters and what the epilogue needs.
+constexpr int64_t kOtherRegisters = 24;
 
 // ---- What a workload and a target say, whatever the schedule
 
@@ -86,8 +86,7 @@ struct SimtThread {
   int64_t threads() const { return Threads(tile_m, tile_n, thread_m, thread_n); }
 };
 
-// An estimate of what ptxas will need: sums, one round of operands, elements on their way, and the
-// rest.
+// An estimate of what ptxas will need: sums, one round of operands, copies, and the rest.
 int64_t Registers(const SimtProblem& p, const SimtThread& t) {
   const int64_t words = Info(p.accumulator).bytes / 4;
   const SharedOperand a = PlaceSimt(p, true, t.tile_m, t.tile_k, t.stages);

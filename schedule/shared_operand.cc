@@ -85,9 +85,13 @@ SharedOperand PlaceOperand(const OperandSource& source, const ContractionOperand
 int64_t CopyRegisters(const SharedOperand& place, const ContractionOperand& operand, int64_t tile_k,
                       int64_t threads) {
   // As ptxas 13.0 takes them, measured on sampled schedules.
+  constexpr int64_t kChunk = 5;
   constexpr int64_t kLinear = 8;
-  constexpr int64_t kComputed = 14;
-  if (place.copied) return 0;
+  constexpr int64_t kComputed = 22;
+  if (place.copied) {
+    const int64_t bytes = place.tile * tile_k * Info(place.type).bytes;
+    return CeilDiv(bytes / place.chunk_bytes, threads) * kChunk;
+  }
   return CeilDiv(place.tile * tile_k, threads) * (operand.linear ? kLinear : kComputed);
 }
 

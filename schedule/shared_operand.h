@@ -45,9 +45,9 @@ SharedOperand PlaceOperand(const OperandSource& source, const ContractionOperand
                            int64_t tile, int64_t tile_k, bool asynchronous, ElementType type,
                            bool deep);
 
-// An estimate of the registers that a thread of `threads` needs for its share of a step: 0 for what
-// is copied as it lies; else a value, addresses and conditions for each element, more where indices
-// are computed one by one.
+// An estimate of the registers that a thread of `threads` needs for its share of a step: addresses
+// and a condition for each chunk, and a value too for each element that goes through registers,
+// more where indices are computed one by one.
 int64_t CopyRegisters(const SharedOperand& place, const ContractionOperand& operand, int64_t tile_k,
                       int64_t threads);
 
