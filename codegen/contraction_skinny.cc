@@ -7,6 +7,9 @@
 //   consumer warpgroup: a share of the tile's elements: partial sums of all CTAs, in their order,
 //   are
 //     added, finished and stored
+//
+// With groups the sums go to the workspace instead, and a second entry adds those of all groups, in
+// their order, finishes and stores.
 #include "codegen/contraction_skinny.h"
 
 #include "codegen/contraction_reads.h"
@@ -14,6 +17,7 @@
 #include "codegen/wgmma_epilogue.h"
 #include "codegen/wgmma_kernel.h"
 #include "codegen/wgmma_mainloop.h"
+#include "codegen/wgmma_padding.h"
 #include "codegen/wgmma_pipeline.h"
 #include "codegen/wgmma_tiles.h"
 #include "schedule/contraction_skinny.h"
@@ -22,6 +26,92 @@ namespace tilewright {
 namespace {
 
 using llvm::Value;
+
+constexpr int kAdditionThreads = 128;
+
+// Element of the workspace where a group leaves its sum of an element of the output, i64.
+Value* PlaceInWorkspace(WgmmaKernel& k, const ContractionSkinnyPlan& plan, Value* group,
+                        Value* batch, Value* column, Value* row) {
+  llvm::IRBuilder<>& b = k.b;
+  auto wide = [&](Value* value) { return b.CreateZExt(value, b.getInt64Ty()); };
+  Value* pitch = b.CreateNUWMul(k.CeilDiv(k.rows, plan.tile_m), k.I32(plan.tile_m));
+  Value* matrix = b.CreateAdd(b.CreateMul(wide(group), wide(k.batches)), wide(batch));
+  Value* line = b.CreateAdd(b.CreateMul(matrix, k.m.Int(plan.tile_n)), wide(column));
+  return b.CreateAdd(b.CreateAdd(b.CreateMul(line, wide(pitch)), wide(row)),
+                     k.m.Int(plan.sums_offset / 4));
+}
+
+// Finishes one sum, or two neighbours along n, and stores the result.
+void FinishSums(WgmmaKernel& k, const ContractionReads& reads, std::vector<Value*> indices,
+                const std::vector<Value*>& sums, Value* row, Value* column) {
+  llvm::IRBuilder<>& b = k.b;
+  const int width = static_cast<int>(sums.size());
+  Value* sum = sums[0];
+  if (width == 2) {
+    sum = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getFloatTy(), 2));
+    for (uint64_t i = 0; i < 2; ++i) sum = b.CreateInsertElement(sum, sums[i], i);
+  }
+  const Contraction& c = *k.plan.contraction;
+  const Axis& row_axis = k.plan.swap ? c.n : c.m;
+  const Axis& column_axis = k.plan.swap ? c.m : c.n;
+  auto set = [&](const Axis& axis, Value* position) {
+    if (!axis.indices.empty()) indices[axis.lead()] = b.CreateZExt(position, b.getInt64Ty());
+  };
+  set(row_axis, row);
+  set(column_axis, column);
+  Value* value = reads.Epilogue(sum, indices, width);
+  const ElementType type = k.m.workload().layout(c.output).type;
+  Value* at = reads.Offset(c.output, c.output_subscripts, indices);
+  if (width == 1) return k.m.StoreElements(type, value, reads.Buffer(c.output), at, 1);
+  Value* packed = k.ptx.PackPair(type, b.CreateExtractElement(value, uint64_t{0}),
+                                 b.CreateExtractElement(value, uint64_t{1}));
+  b.CreateAlignedStore(packed, b.CreateGEP(b.getInt16Ty(), reads.Buffer(c.output), at),
+                       llvm::Align(4));
+}
+
+// The second entry of a kernel with groups: a thread for each element, or pair of neighbours.
+void WriteAdditionOfGroups(KernelModule& module, const ContractionSkinnyPlan& plan,
+                           const DeviceLaunch& launch) {
+  WgmmaKernel k(module, plan, launch, {});
+  llvm::IRBuilder<>& b = k.b;
+  ContractionReads reads(module, *plan.contraction, k.entry);
+  k.ptx.LetLaterGridsStart();
+  k.ptx.WaitForEarlierGrids();
+  const int width = plan.swap && StoresInPairs(module.workload(), *plan.contraction) ? 2 : 1;
+  Value* per_column = k.CeilDiv(k.rows, width);
+  Value* per_batch = b.CreateNUWMul(per_column, k.columns);
+  Value* count = b.CreateNUWMul(per_batch, k.batches);
+  DeviceVariable number(module, "element");
+  number.Set(b.CreateAdd(b.CreateMul(k.ptx.BlockIndex(), k.I32(launch.block)), k.thread));
+  While(
+      module, "element", [&] { return b.CreateICmpULT(number.Get(), count); },
+      [&] {
+        Value* now = number.Get();
+        Value* batch = b.CreateUDiv(now, per_batch);
+        Value* in_batch = b.CreateSub(now, b.CreateMul(batch, per_batch));
+        Value* column = b.CreateUDiv(in_batch, per_column);
+        Value* row =
+            b.CreateMul(b.CreateSub(in_batch, b.CreateMul(column, per_column)), k.I32(width));
+        std::vector<Value*> sums;
+        for (int group = 0; group < plan.groups; ++group) {
+          Value* at = PlaceInWorkspace(k, plan, k.I32(group), batch, column, row);
+          for (int i = 0; i < width; ++i) {
+            Value* place =
+                b.CreateGEP(b.getFloatTy(), k.entry.workspace, b.CreateAdd(at, module.Int(i)));
+            Value* part = b.CreateAlignedLoad(b.getFloatTy(), place, llvm::Align(4));
+            if (group == 0) {
+              sums.push_back(part);
+            } else {
+              sums[i] = b.CreateFAdd(sums[i], part);
+            }
+          }
+        }
+        const std::vector<Value*> indices = reads.AtBatch(b.CreateZExt(batch, b.getInt64Ty()));
+        FinishSums(k, reads, indices, sums, row, column);
+        number.Set(b.CreateAdd(now, k.I32(int64_t{launch.grid[0]} * launch.block)));
+      });
+  module.EndEntry();
+}
 
 class SkinnyWriter {
  public:
@@ -53,7 +143,13 @@ class SkinnyWriter {
     Value* number = k_.ptx.BlockIndex();
     if (plan_.splits > 1) number = b.CreateUDiv(number, k_.I32(plan_.splits));
     Value* row_tiles = k_.CeilDiv(k_.rows, plan_.tile_m);
-    exists_ = b.CreateICmpULT(number, b.CreateNUWMul(row_tiles, k_.batches));
+    Value* tiles = b.CreateNUWMul(row_tiles, k_.batches);
+    exists_ = b.CreateICmpULT(number, b.CreateNUWMul(tiles, k_.I32(plan_.groups)));
+    group_ = k_.I32(0);
+    if (plan_.groups > 1) {
+      group_ = b.CreateUDiv(number, tiles);
+      number = b.CreateSub(number, b.CreateMul(group_, tiles));
+    }
     tile_.batch = k_.I32(0);
     Value* row_tile = number;
     if (!plan_.contraction->batch.empty()) {
@@ -71,12 +167,14 @@ class SkinnyWriter {
     }
     rank_ = plan_.splits == 1 ? k_.I32(0) : k_.ptx.ClusterRank();
     first_block_ = k_.I32(0);
-    if (plan_.splits == 1) return;
-    auto share = [&](Value* rank) {
-      return b.CreateUDiv(b.CreateNUWMul(rank, k_.k_blocks), k_.I32(plan_.splits));
+    const int shares = plan_.splits * plan_.groups;
+    if (shares == 1) return;
+    auto begin = [&](Value* share) {
+      return b.CreateUDiv(b.CreateNUWMul(share, k_.k_blocks), k_.I32(shares));
     };
-    first_block_ = share(rank_);
-    k_.k_blocks = b.CreateSub(share(b.CreateAdd(rank_, k_.I32(1))), first_block_);
+    Value* share = b.CreateAdd(b.CreateMul(group_, k_.I32(plan_.splits)), rank_);
+    first_block_ = begin(share);
+    k_.k_blocks = b.CreateSub(begin(b.CreateAdd(share, k_.I32(1))), first_block_);
   }
 
   void Produce() {
@@ -173,30 +271,19 @@ class SkinnyWriter {
       }
       for (int i = 0; i < width; ++i) sums[i] = b.CreateFAdd(sums[i], part[i]);
     }
-    Value* sum = sums[0];
-    if (width == 2) {
-      sum = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getFloatTy(), 2));
-      for (uint64_t i = 0; i < 2; ++i) sum = b.CreateInsertElement(sum, sums[i], i);
+    if (plan_.groups > 1) {
+      Value* at = PlaceInWorkspace(k_, plan_, group_, tile_.batch, column, output_row);
+      for (int i = 0; i < width; ++i) {
+        Value* place = b.CreateAdd(at, k_.m.Int(i));
+        b.CreateAlignedStore(sums[i], b.CreateGEP(b.getFloatTy(), k_.entry.workspace, place),
+                             llvm::Align(4));
+      }
+      return;
     }
-    const Contraction& c = *plan_.contraction;
-    std::vector<Value*> indices = indices_;
-    const Axis& row_axis = plan_.swap ? c.n : c.m;
-    const Axis& column_axis = plan_.swap ? c.m : c.n;
-    auto set = [&](const Axis& axis, Value* position) {
-      if (!axis.indices.empty()) indices[axis.lead()] = b.CreateZExt(position, b.getInt64Ty());
-    };
-    set(row_axis, output_row);
-    set(column_axis, column);
-    Value* value = reads_.Epilogue(sum, indices, width);
-    const ElementType type = k_.m.workload().layout(c.output).type;
-    Value* at = reads_.Offset(c.output, c.output_subscripts, indices);
-    if (width == 1) return k_.m.StoreElements(type, value, reads_.Buffer(c.output), at, 1);
-    Value* packed = k_.ptx.PackPair(type, b.CreateExtractElement(value, uint64_t{0}),
-                                    b.CreateExtractElement(value, uint64_t{1}));
-    b.CreateAlignedStore(packed, b.CreateGEP(b.getInt16Ty(), reads_.Buffer(c.output), at),
-                         llvm::Align(4));
+    FinishSums(k_, reads_, indices_, sums, output_row, column);
   }
 
+  // Two neighbours along n as one aligned store of 4 bytes, everywhere.
   bool StoresPairs() const {
     return plan_.swap && StoresInPairs(k_.m.workload(), *plan_.contraction);
   }
@@ -207,6 +294,7 @@ class SkinnyWriter {
   WgmmaTile tile_{};
   Value* exists_ = nullptr;
   Value* rank_ = nullptr;
+  Value* group_ = nullptr;
   Value* first_block_ = nullptr;
   std::vector<Value*> indices_;
 };
@@ -226,7 +314,19 @@ absl::Status WriteContractionSkinny(const Candidate& candidate, const Plan& plan
   const std::vector<TensorMap> maps = MakeWgmmaMaps(candidate.workload, skinny);
   DemandMapAlignment(maps, module);
   DemandPairAlignment(skinny, module);
+  module->workspace().bytes = skinny.workspace_bytes;
+  WriteOperandCopies(module, skinny);
   SkinnyWriter(*module, skinny, launch, maps).Write();
+  if (skinny.groups == 1) return absl::OkStatus();
+  DeviceLaunch addition;
+  addition.block = kAdditionThreads;
+  const int64_t elements = (skinny.workspace_bytes - skinny.sums_offset) / 4 / skinny.groups;
+  addition.grid = {
+      static_cast<int>(std::min<int64_t>(4 * candidate.target.cores,
+                                         (elements + kAdditionThreads - 1) / kAdditionThreads)),
+      1, 1};
+  addition.dependent_launch = true;
+  WriteAdditionOfGroups(*module, skinny, addition);
   return absl::OkStatus();
 }
 

@@ -1,4 +1,5 @@
-// One entry: a persistent CTA whose last warpgroup copies and whose others multiply.
+// One entry, after a copy of operands that TMA cannot read as they lie (wgmma_padding): a
+// persistent CTA whose last warpgroup copies and whose others multiply.
 //
 //   producer (one thread)                      consumers
 //     for each tile                              for each of their tiles
@@ -16,6 +17,7 @@
 #include "codegen/wgmma_epilogue.h"
 #include "codegen/wgmma_kernel.h"
 #include "codegen/wgmma_mainloop.h"
+#include "codegen/wgmma_padding.h"
 #include "codegen/wgmma_pipeline.h"
 #include "codegen/wgmma_tiles.h"
 
@@ -124,6 +126,8 @@ absl::Status WriteContractionWgmma(const Candidate& candidate, const Plan& plan,
   const std::vector<TensorMap> maps = MakeWgmmaMaps(candidate.workload, wgmma);
   DemandMapAlignment(maps, module);
   DemandPairAlignment(wgmma, module);
+  module->workspace().bytes = wgmma.workspace_bytes;
+  WriteOperandCopies(module, wgmma);
   WgmmaWriter(*module, wgmma, launch, maps).Write();
   return absl::OkStatus();
 }

@@ -67,6 +67,7 @@ json TensorMapJson(const TensorMap& map) {
           {"type", Info(map.type).name},
           {"dims", dims},
           {"box", map.box},
+          {"offset_bytes", map.offset_bytes},
           {"swizzle_bytes", map.swizzle_bytes},
           {"l2_promotion_bytes", map.l2_promotion_bytes}};
 }
@@ -208,7 +209,7 @@ TensorMap ReadTensorMap(const json& object, const std::string& path, absl::Statu
   FieldReader reader(object, path, status);
   TensorMap map;
   map.buffer = static_cast<int>(reader.Integer("buffer"));
-  if (map.buffer < 0) reader.Fail("buffer", "0 or more");
+  if (map.buffer < TensorMap::kWorkspace) reader.Fail("buffer", "0 or more, or -1");
   const absl::StatusOr<ElementType> type = ParseElementType(reader.Text("type"));
   if (type.ok()) {
     map.type = *type;
@@ -227,6 +228,9 @@ TensorMap ReadTensorMap(const json& object, const std::string& path, absl::Statu
   for (int extent : map.box) {
     if (extent < 1 || extent > 256) reader.Fail("box", "1 to 256 in each dimension");
   }
+  map.offset_bytes = reader.Integer("offset_bytes");
+  if (map.offset_bytes < 0 || map.offset_bytes % 16 != 0)
+    reader.Fail("offset_bytes", "0 or a positive multiple of 16");
   map.swizzle_bytes = static_cast<int>(reader.Integer("swizzle_bytes"));
   map.l2_promotion_bytes = static_cast<int>(reader.Integer("l2_promotion_bytes"));
   return map;

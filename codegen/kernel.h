@@ -69,7 +69,9 @@ struct TensorMap {
     Stride stride;  // elements; that of dimension 0 is 1
     bool operator==(const Dim&) const = default;
   };
-  int buffer = 0;  // as Argument::number of a kBuffer
+  static constexpr int kWorkspace = -1;
+  int buffer = 0;            // as Argument::number of a kBuffer, or kWorkspace
+  int64_t offset_bytes = 0;  // from its start to element 0 of the map: a multiple of 16
   ElementType type = ElementType::kF32;
   std::vector<Dim> dims;       // innermost first, 1 to 5
   std::vector<int> box;        // elements of each dimension in a copy, 1 to 256

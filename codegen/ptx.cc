@@ -88,6 +88,9 @@ void PtxBuilder::Barrier(Value* id, int threads) {
 void PtxBuilder::BarrierArrive(Value* id, int threads) {
   Asm(b_.getVoidTy(), absl::StrCat("bar.arrive $0, ", threads, ";"), "r,~{memory}", {id});
 }
+void PtxBuilder::WarpBarrier() {
+  Asm(b_.getVoidTy(), "bar.warp.sync 0xffffffff;", "~{memory}", {});
+}
 void PtxBuilder::ClusterBarrier() {
   // Not .aligned: one thread of a producer's warp comes later than the others.
   Asm(b_.getVoidTy(), "barrier.cluster.arrive; barrier.cluster.wait;", "~{memory}", {});

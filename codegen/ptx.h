@@ -60,6 +60,8 @@ class PtxBuilder {
   // ---- Barriers of a CTA (9.7.12.1, bar): `id` 0 … 15, `threads` a multiple of 32
   void Barrier(llvm::Value* id, int threads);
   void BarrierArrive(llvm::Value* id, int threads);
+  // Of one warp; its writes to shared memory are seen after (9.7.12.2, bar.warp.sync).
+  void WarpBarrier();
   // ---- Barrier of a cluster (9.7.12.3, barrier.cluster): all threads of all its CTAs
   void ClusterBarrier();
 

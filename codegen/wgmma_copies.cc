@@ -47,6 +47,19 @@ int BufferOf(const Workload& workload, int tensor) {
   return -1;  // a contraction reads and writes buffers only
 }
 
+// A padded operand lies in the workspace as PlaceCopies says.
+void MoveToCopy(const WgmmaOperandPlan& operand, const ContractionOperand& source,
+                const Contraction& c, const Workload& workload, TensorMap* map) {
+  map->buffer = TensorMap::kWorkspace;
+  map->offset_bytes = operand.workspace_offset;
+  map->dims[1].stride = ConstantStride(operand.pitch);
+  int64_t stride = operand.pitch * operand.lines;
+  for (size_t i = source.batch.size(); i-- > 0;) {
+    map->dims[2 + i].stride = ConstantStride(stride);
+    stride *= c.batch[source.batch[i]].Extent(workload.HighestSizes());
+  }
+}
+
 TensorMap OperandMap(const Workload& workload, const ContractionWgmmaPlan& plan,
                      const WgmmaOperandPlan& operand) {
   const Contraction& c = *plan.contraction;
@@ -72,11 +85,12 @@ TensorMap OperandMap(const Workload& workload, const ContractionWgmmaPlan& plan,
          *StrideAlong(workload, read.tensor, read.subscripts, c.batch[axis].lead())});
     map.box.push_back(1);
   }
+  if (operand.padded) MoveToCopy(operand, source, c, workload, &map);
   return map;
 }
 
 // `unit` columns of the instruction's side at once.
-TensorMap OutputMap(const Workload& workload, const ContractionWgmmaPlan& plan, int unit) {
+TensorMap StoreMap(const Workload& workload, const ContractionWgmmaPlan& plan, int unit) {
   const Contraction& c = *plan.contraction;
   TensorMap map;
   map.buffer = BufferOf(workload, c.output);
@@ -136,14 +150,15 @@ std::vector<TensorMap> MakeWgmmaMaps(const Workload& workload, const Contraction
   std::vector<TensorMap> maps = {OperandMap(workload, plan, plan.rows_operand),
                                  OperandMap(workload, plan, plan.columns_operand)};
   if (!plan.tma_store) return maps;
-  maps.push_back(OutputMap(workload, plan, plan.store_unit()));
+  maps.push_back(StoreMap(workload, plan, plan.store_unit()));
   const int tail = plan.tile_n % plan.store_unit();
-  if (tail != 0) maps.push_back(OutputMap(workload, plan, tail));
+  if (tail != 0) maps.push_back(StoreMap(workload, plan, tail));
   return maps;
 }
 
 void DemandMapAlignment(const std::vector<TensorMap>& maps, KernelModule* module) {
   for (const TensorMap& map : maps) {
+    if (map.buffer == TensorMap::kWorkspace) continue;
     int64_t& alignment = module->alignments()[map.buffer];
     alignment = std::max<int64_t>(alignment, 16);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/convert.h"
 #include "codegen/wgmma_copies.h"
 
 namespace tilewright {
@@ -12,6 +13,10 @@ namespace {
 
 // Named barriers: 0 is __syncthreads' own, consumers have 1 … 3, ping-pong turns follow.
 constexpr int kFirstConsumerBarrier = 1;
+
+Value* SharedPointer(WgmmaKernel& k, Value* address) {
+  return k.b.CreateIntToPtr(address, k.b.getPtrTy(3));
+}
 
 bool IsEven(const Stride& stride) {
   for (const Stride::Term& term : stride.terms) {
@@ -64,6 +69,8 @@ void WgmmaEpilogue::Emit(const WgmmaTile& tile, const std::vector<Value*>& sums)
   indices_ = reads_.AtBatch(k_.b.CreateZExt(tile.batch, k_.b.getInt64Ty()));
   if (k_.plan.tma_store) {
     EmitStaged();
+  } else if (k_.plan.row_store) {
+    EmitRows();
   } else {
     EmitDirect();
   }
@@ -83,13 +90,18 @@ WgmmaEpilogue::Pair WgmmaEpilogue::SumsOf(int block, int piece, int half) const 
 
 Value* WgmmaEpilogue::Row(int block, int half) const {
   Value* in_block = k_.b.CreateAdd(k_.b.CreateShl(warp_, 4), k_.b.CreateLShr(lane_, 2));
-  return k_.b.CreateAdd(k_.b.CreateAdd(first_row_, in_block),
-                        k_.I32(block * kWgmmaRows + 8 * half));
+  return RowAt(k_.b.CreateAdd(in_block, k_.I32(block * kWgmmaRows + 8 * half)));
 }
 
-Value* WgmmaEpilogue::Column(int piece) const {
+Value* WgmmaEpilogue::RowAt(Value* place) const { return k_.b.CreateAdd(first_row_, place); }
+
+Value* WgmmaEpilogue::ColumnInTile(int piece, int i) const {
   Value* in_piece = k_.b.CreateShl(k_.b.CreateAnd(lane_, k_.I32(3)), 1);
-  return k_.b.CreateAdd(k_.b.CreateAdd(tile_->column, in_piece), k_.I32(8 * piece));
+  return k_.b.CreateAdd(in_piece, k_.I32(8 * piece + i));
+}
+
+Value* WgmmaEpilogue::Column(int piece, int i) const {
+  return k_.b.CreateAdd(tile_->column, ColumnInTile(piece, i));
 }
 
 // `row` and `column` on the instruction's sides. What lies outside the output is computed at its
@@ -113,7 +125,7 @@ WgmmaEpilogue::Pair WgmmaEpilogue::Finished(int block, int piece, int half) {
   const Pair sums = SumsOf(block, piece, half);
   if (k_.plan.contraction->plain_epilogue) return sums;
   Value* row = Row(block, half);
-  Value* column = Column(piece);
+  Value* column = Column(piece, 0);
   // Where rows of n have an even length neighbours are inside together.
   if (pairs_) {
     Value* pair = llvm::PoisonValue::get(llvm::FixedVectorType::get(k_.b.getFloatTy(), 2));
@@ -123,8 +135,7 @@ WgmmaEpilogue::Pair WgmmaEpilogue::Finished(int block, int piece, int half) {
     return {k_.b.CreateExtractElement(value, uint64_t{0}),
             k_.b.CreateExtractElement(value, uint64_t{1})};
   }
-  return {Evaluate(sums.first, row, column, 1),
-          Evaluate(sums.second, row, k_.b.CreateAdd(column, k_.I32(1)), 1)};
+  return {Evaluate(sums.first, row, column, 1), Evaluate(sums.second, row, Column(piece, 1), 1)};
 }
 
 // ---- Staged
@@ -230,6 +241,79 @@ void WgmmaEpilogue::CopyOut(int first_column, int end_column, Value* buffer) {
   }
 }
 
+// ---- By rows
+
+// A block's 16 rows of a warp at a time.
+void WgmmaEpilogue::EmitRows() {
+  const ContractionWgmmaPlan& plan = k_.plan;
+  llvm::IRBuilder<>& b = k_.b;
+  const int64_t pitch = RowPitchBytes(plan.tile_n, plan.output_bytes);
+  Value* own = b.CreateAdd(b.CreateMul(k_.warpgroup, k_.I32(plan.staging_bytes)),
+                           b.CreateMul(warp_, k_.I32(16 * pitch)));
+  Value* slab = b.CreateAdd(b.CreateAdd(k_.shared, k_.I32(plan.staging_offset)), own);
+  Value* line = b.CreateAdd(slab, b.CreateMul(b.CreateLShr(lane_, 2), k_.I32(pitch)));
+  for (int block = 0; block < plan.consumer_rows / kWgmmaRows; ++block) {
+    for (int piece = 0; piece < plan.tile_n / 8; ++piece) {
+      for (int half = 0; half < 2; ++half) {
+        const Pair value = Finished(block, piece, half);
+        for (int i = 0; i < 2; ++i) {
+          Value* stored = NarrowElements(k_.m, output_type_, i == 0 ? value.first : value.second);
+          Value* at =
+              b.CreateAdd(line, b.CreateMul(ColumnInTile(piece, i), k_.I32(plan.output_bytes)));
+          at = b.CreateAdd(at, k_.I32(8 * half * pitch));
+          b.CreateAlignedStore(stored, SharedPointer(k_, at), llvm::Align(plan.output_bytes));
+        }
+      }
+    }
+    k_.ptx.WarpBarrier();
+    StoreRows(block, slab);
+    k_.ptx.WarpBarrier();
+  }
+}
+
+// Lanes side by side along a row.
+void WgmmaEpilogue::StoreRows(int block, Value* slab) {
+  const ContractionWgmmaPlan& plan = k_.plan;
+  const Contraction& c = *plan.contraction;
+  llvm::IRBuilder<>& b = k_.b;
+  llvm::Type* i64 = b.getInt64Ty();
+  llvm::Type* bits = StorageBits(k_.m, output_type_, 1);
+  const int64_t pitch = RowPitchBytes(plan.tile_n, plan.output_bytes);
+  Value* base = reads_.Offset(c.output, c.output_subscripts, indices_);
+  Value* row_stride = reads_.Of(c.output_row_stride);
+  Value* column_stride = reads_.Of(c.output_column_stride);
+  Value* output = reads_.Buffer(c.output);
+  DeviceVariable line(k_.m, "line");
+  line.Set(k_.I32(0));
+  While(
+      k_.m, "line", [&] { return b.CreateICmpULT(line.Get(), k_.I32(16)); },
+      [&] {
+        Value* now = line.Get();
+        Value* place = b.CreateAdd(b.CreateShl(warp_, 4), now);
+        Value* row = RowAt(b.CreateAdd(place, k_.I32(block * kWgmmaRows)));
+        Value* row_exists = b.CreateICmpULT(row, k_.rows);
+        Value* row_offset =
+            b.CreateNSWAdd(base, b.CreateNSWMul(b.CreateZExt(row, i64), row_stride));
+        Value* from = b.CreateAdd(slab, b.CreateMul(now, k_.I32(pitch)));
+        for (int first = 0; first < plan.tile_n; first += 32) {
+          Value* in_tile = b.CreateAdd(lane_, k_.I32(first));
+          Value* column = b.CreateAdd(tile_->column, in_tile);
+          Value* exists = b.CreateAnd(row_exists, b.CreateICmpULT(column, k_.columns));
+          if (first + 32 > plan.tile_n)
+            exists = b.CreateAnd(exists, b.CreateICmpULT(in_tile, k_.I32(plan.tile_n)));
+          k_.m.If(exists, [&] {
+            Value* at = b.CreateAdd(from, b.CreateMul(in_tile, k_.I32(plan.output_bytes)));
+            const llvm::Align align(plan.output_bytes);
+            Value* stored = b.CreateAlignedLoad(bits, SharedPointer(k_, at), align);
+            Value* offset = b.CreateNSWAdd(
+                row_offset, b.CreateNSWMul(b.CreateZExt(column, i64), column_stride));
+            b.CreateAlignedStore(stored, b.CreateGEP(bits, output, offset), align);
+          });
+        }
+        line.Set(b.CreateAdd(now, k_.I32(1)));
+      });
+}
+
 // ---- Direct
 
 void WgmmaEpilogue::EmitDirect() {
@@ -248,8 +332,8 @@ void WgmmaEpilogue::EmitDirect() {
       for (int piece = 0; piece < k_.plan.tile_n / 8; ++piece) {
         const Pair value = Finished(block, piece, half);
         if (pairs_) {
-          Value* exists = b.CreateAnd(row_exists, b.CreateICmpULT(Column(piece), k_.columns));
-          Value* offset = b.CreateNSWAdd(row_offset, b.CreateZExt(Column(piece), i64));
+          Value* exists = b.CreateAnd(row_exists, b.CreateICmpULT(Column(piece, 0), k_.columns));
+          Value* offset = b.CreateNSWAdd(row_offset, b.CreateZExt(Column(piece, 0), i64));
           Value* packed = k_.ptx.PackPair(output_type_, value.first, value.second);
           k_.m.If(exists, [&] {
             b.CreateAlignedStore(packed, b.CreateGEP(b.getInt16Ty(), output, offset),
@@ -258,7 +342,7 @@ void WgmmaEpilogue::EmitDirect() {
           continue;
         }
         for (int i = 0; i < 2; ++i) {
-          Value* column = b.CreateAdd(Column(piece), k_.I32(i));
+          Value* column = Column(piece, i);
           Value* exists = b.CreateAnd(row_exists, b.CreateICmpULT(column, k_.columns));
           Value* offset =
               b.CreateNSWAdd(row_offset, b.CreateNSWMul(b.CreateZExt(column, i64), column_stride));

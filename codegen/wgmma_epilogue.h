@@ -2,7 +2,8 @@
 //
 // Staged (plan.tma_store): groups of `store_columns` columns are finished, rounded, written to a
 // staging area by stmatrix and copied out by TMA, which also drops what lies outside the output.
-// Direct: each thread stores its elements, those that exist.
+// By rows (plan.row_store): each warp writes its 16 rows to an area of its own and stores them row
+// by row. Direct: each thread stores its elements, those that exist.
 #ifndef TILEWRIGHT_CODEGEN_WGMMA_EPILOGUE_H_
 #define TILEWRIGHT_CODEGEN_WGMMA_EPILOGUE_H_
 
@@ -41,8 +42,11 @@ class WgmmaEpilogue {
   // The same after the epilogue.
   Pair Finished(int block, int piece, int half);
   llvm::Value* Evaluate(llvm::Value* sum, llvm::Value* row, llvm::Value* column, int lanes);
-  llvm::Value* Row(int block, int half) const;  // of the output's side, i32
-  llvm::Value* Column(int piece) const;
+  // Where the output has what this thread holds, on the instruction's sides, i32.
+  llvm::Value* Row(int block, int half) const;
+  llvm::Value* RowAt(llvm::Value* place) const;  // of a place among this consumer's rows
+  llvm::Value* Column(int piece, int i) const;
+  llvm::Value* ColumnInTile(int piece, int i) const;
 
   void EmitStaged();
   void StageGroup(int first_column, int end_column, llvm::Value* buffer);
@@ -51,6 +55,8 @@ class WgmmaEpilogue {
   llvm::Value* FragmentAddress(int block, int piece, int pieces, llvm::Value* unit) const;
   void CopyOut(int first_column, int end_column, llvm::Value* buffer);
   void EmitDirect();
+  void EmitRows();
+  void StoreRows(int block, llvm::Value* slab);
 
   WgmmaKernel& k_;
   ContractionReads reads_;

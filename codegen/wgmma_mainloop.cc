@@ -106,8 +106,11 @@ std::vector<Value*> EmitMainloop(WgmmaKernel& k, StageRing& ring) {
   llvm::PHINode* stage = phi(i32, start.stage, "k.stage");
   llvm::PHINode* parity = phi(i32, start.parity, "k.parity");
   std::vector<Value*> sums;
+  // With promotion the carried sums begin at zero, and each stage's own are added to them.
+  Value* first_sum = plan.promote ? static_cast<Value*>(llvm::ConstantFP::get(b.getFloatTy(), 0))
+                                  : llvm::PoisonValue::get(b.getFloatTy());
   for (int i = 0; i < group.accumulators(); ++i)
-    sums.push_back(phi(b.getFloatTy(), llvm::PoisonValue::get(b.getFloatTy()), "sum"));
+    sums.push_back(phi(b.getFloatTy(), first_sum, "sum"));
   const std::vector<Value*> carried = sums;
 
   const RingPosition at = {stage, parity};
@@ -117,10 +120,18 @@ std::vector<Value*> EmitMainloop(WgmmaKernel& k, StageRing& ring) {
     Value* address = b.CreateAnd(b.CreateAdd(ring.Data(stage), offset), k.I32(kAddressMask));
     return b.CreateOr(b.CreateLShr(address, 4), k.I32(LowConstant(operand)));
   };
-  // The first block starts the sums from zero.
-  sums = k.ptx.Wgmma(group, sums, low(plan.rows_operand, own),
-                     low(plan.columns_operand, k.I32(plan.columns_operand.stage_offset)), k_block);
-  k.ptx.WgmmaWait(plan.in_flight);
+  Value* a_low = low(plan.rows_operand, own);
+  Value* b_low = low(plan.columns_operand, k.I32(plan.columns_operand.stage_offset));
+  if (plan.promote) {
+    const std::vector<Value*> none(sums.size(), llvm::PoisonValue::get(b.getFloatTy()));
+    const std::vector<Value*> own_sums =
+        k.ptx.WgmmaWaitAll(k.ptx.Wgmma(group, none, a_low, b_low, k.I32(0)));
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] = b.CreateFAdd(sums[i], own_sums[i]);
+  } else {
+    // The first block starts the sums from zero.
+    sums = k.ptx.Wgmma(group, sums, a_low, b_low, k_block);
+    k.ptx.WgmmaWait(plan.in_flight);
+  }
   if (plan.in_flight == 0) {
     give_back.Emit(stage, nullptr);
   } else {
@@ -145,7 +156,7 @@ std::vector<Value*> EmitMainloop(WgmmaKernel& k, StageRing& ring) {
   branch->setMetadata(llvm::LLVMContext::MD_loop, id);
   b.SetInsertPoint(after);
 
-  sums = k.ptx.WgmmaWaitAll(sums);
+  if (!plan.promote) sums = k.ptx.WgmmaWaitAll(sums);
   if (plan.in_flight != 0) give_back.Emit(stage, nullptr);
   ring.Set(next);
   return sums;

@@ -17,6 +17,7 @@ constexpr int kSkinnyThreads = kWarpgroup + 32;
 // What the system keeps of an SM's shared memory for each CTA (CUDA C++ Programming Guide,
 // "Technical Specifications per Compute Capability", 9.0).
 constexpr int64_t kReservedSharedBytes = 1024;
+constexpr int64_t kMostSkinnyWorkspace = int64_t{64} << 20;
 
 struct PreparedSkinny {
   std::string workload;
@@ -77,6 +78,18 @@ void WriteSkinnySpace(PreparedSkinny* s) {
                 "CTAs of a cluster that share a tile's k (split-K). More busy SMs for short "
                 "matrices, and one more meeting at the end; 4 and 8 leave some SMs out.",
                 IntegerValues(splits));
+  std::vector<int64_t> groups;
+  for (int64_t group : {1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 33, 44, 64, 66, 128, 132}) {
+    const bool small =
+        group * p.batches * RoundUp(s->rows, 256) * s->tile_columns() * 4 <= kMostSkinnyWorkspace;
+    if (group == 1 || (small && group <= CeilDiv(s->least_k, p.atom_elements())))
+      groups.push_back(group);
+  }
+  space->Decide(
+      "groups",
+      "Shares of k of the whole grid, added up by a second launch: for tiles that are too "
+      "few and k that is very long.",
+      IntegerValues(groups), {}, nullptr, "1");
   space->Decide("tile_k", "Elements of k in a stage. More saves barriers.", IntegerValues(depths));
   space->Decide("stages", "Stages of the ring: what is on its way from memory.",
                 IntegerValues({2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24}));
@@ -86,13 +99,22 @@ void WriteSkinnySpace(PreparedSkinny* s) {
                 IntegerValues({1, 2, 3, 4}));
   space->Decide("in_flight",
                 "Groups of wgmma unfinished while the next is issued: 0 gives stages back earlier.",
-                IntegerValues({0, 1}));
+                p.bytes == 1 ? IntegerValues({0}) : IntegerValues({0, 1}));
   const int64_t least_k = s->least_k;
   space->Constrain(
-      "split_has_work", {"split", "tile_k"},
-      [=](Numbers v) { return v[0] <= CeilDiv(least_k, v[1]); },
+      "split_has_work", {"split", "groups", "tile_k"},
+      [=](Numbers v) { return v[0] * v[1] <= CeilDiv(least_k, v[2]); },
       [=](Numbers v) {
-        return absl::StrCat(v[0], " CTAs share ", CeilDiv(least_k, v[1]), " stages of k");
+        return absl::StrCat(v[0], " CTAs x ", v[1], " groups share ", CeilDiv(least_k, v[2]),
+                            " stages of k");
+      });
+  const int64_t all_rows = s->rows, batches = p.batches, cores = p.target.cores;
+  auto ctas = [=](Numbers v) { return CeilDiv(all_rows, v[0]) * batches * v[1] * v[2]; };
+  space->Constrain(
+      "groups_are_one_wave", {"rows", "split", "groups", "occupancy"},
+      [=](Numbers v) { return v[2] == 1 || ctas(v) <= cores * v[3]; },
+      [=](Numbers v) {
+        return absl::StrCat(ctas(v), " CTAs > ", cores, " SMs x ", v[3], " with groups");
       });
   const int64_t block_limit = p.target.shared_memory_bytes;
   const int64_t core_limit = p.target.shared_memory_per_core_bytes;
@@ -107,7 +129,8 @@ void WriteSkinnySpace(PreparedSkinny* s) {
                             core_limit, " B, or one of them > ", block_limit, " B");
       });
   const int64_t columns = s->tile_columns();
-  auto sums = [=](Numbers v) { return Accumulators(RoundUp(v[0], kWgmmaRows), columns); };
+  const int64_t each = SumsPerAccumulator(p.bytes);
+  auto sums = [=](Numbers v) { return each * Accumulators(RoundUp(v[0], kWgmmaRows), columns); };
   space->Constrain(
       "registers", {"rows", "occupancy"},
       [=](Numbers v) { return sums(v) + 40 <= SkinnyRegisters(v[1]); },
@@ -172,7 +195,9 @@ std::unique_ptr<Plan> MakeSkinnyPlan(const Workload& workload, const Target& tar
   plan->tile_k = number("tile_k");
   plan->stages = number("stages");
   plan->in_flight = number("in_flight");
+  plan->promote = p.bytes == 1;
   plan->splits = number("split");
+  plan->groups = number("groups");
   plan->occupancy = number("occupancy");
   plan->tma_store = false;
   plan->store_columns = plan->store_buffers = 0;
@@ -192,26 +217,32 @@ std::unique_ptr<Plan> MakeSkinnyPlan(const Workload& workload, const Target& tar
 
   const Contraction& c = *p.contraction;
   const int64_t tiles = CeilDiv(s->rows, plan->tile_m) * p.batches;
-  plan->tiles_at_highest = tiles * plan->splits;
+  plan->tiles_at_highest = tiles * plan->splits * plan->groups;
   plan->grid = static_cast<int>(plan->tiles_at_highest);
+  plan->sums_offset = PlaceCopies(p, plan.get());
+  const int64_t sums = int64_t{plan->tile_m} * plan->tile_n * 4;
+  plan->workspace_bytes = plan->sums_offset + (plan->groups > 1 ? plan->groups * tiles * sums : 0);
   const double at = static_cast<double>(CeilDiv((s->swap ? c.n : c.m).Extent(sizes), plan->tile_m) *
                                         c.Batches(sizes));
+  const double shares = plan->splits * plan->groups;
   const double k_blocks = static_cast<double>(CeilDiv(c.K(sizes), plan->tile_k));
   const double resident = static_cast<double>(target.cores) * plan->occupancy;
-  const double waves = std::ceil(at * plan->splits / resident);
+  const double waves = std::ceil(at * shares / resident);
   plan->operations = 2 * at * plan->consumer_rows * plan->tile_n * k_blocks * plan->tile_k;
-  plan->balance = at * plan->splits / (waves * resident);
+  plan->balance = at * shares / (waves * resident);
   plan->memory_bytes = workload.CompulsoryBytes(sizes);
-  plan->l2_bytes = at * k_blocks * static_cast<double>(plan->stage_bytes);
+  plan->l2_bytes = at * k_blocks * static_cast<double>(plan->stage_bytes) +
+                   2 * static_cast<double>(plan->workspace_bytes);
   plan->quantities = {
       {"shared_memory_bytes", "B", static_cast<double>(plan->shared_memory_bytes)},
       {"accumulators", "register",
        static_cast<double>(Accumulators(plan->consumer_rows, plan->tile_n))},
-      {"tiles", "tile", at * plan->splits},
-      {"waves", "wave", at * plan->splits / resident},
+      {"tiles", "tile", at * shares},
+      {"waves", "wave", at * shares / resident},
+      {"launches", "", plan->groups > 1 ? 2.0 : 1.0},
       {"wave_efficiency", "", plan->balance},
       {"padding", "", plan->operations / std::max(1.0, workload.Operations(sizes))},
-      {"k_blocks", "stage", k_blocks / plan->splits},
+      {"k_blocks", "stage", k_blocks / shares},
       {"bytes_in_flight", "B",
        static_cast<double>(plan->occupancy * plan->stages * plan->rows_operand.stage_bytes)},
       {"exchanged_bytes", "B",
@@ -220,12 +251,71 @@ std::unique_ptr<Plan> MakeSkinnyPlan(const Workload& workload, const Target& tar
   return plan;
 }
 
-// ---- The default: one wave that is as full as can be, with the most bytes in flight
+// ---- The default: what is best on paper
+
+struct SkinnyChoice {
+  int64_t rows, split, groups, tile_k, stages, occupancy;
+};
+
+// The most stages that fit, at most 16; 0: not even the fewest do.
+int64_t MostStages(const PreparedSkinny& s, const SkinnyChoice& choice,
+                   const std::vector<int64_t>& stages) {
+  const Target& target = s.problem.target;
+  int64_t most = 0;
+  for (int64_t candidate : stages) {
+    const int64_t bytes = SkinnySharedBytes(s, choice.rows, choice.tile_k, candidate);
+    if (candidate <= 16 && bytes <= target.shared_memory_bytes &&
+        choice.occupancy * (bytes + kReservedSharedBytes) <= target.shared_memory_per_core_bytes)
+      most = candidate;
+  }
+  return most;
+}
+
+// Time in bytes that an SM could have brought in, 32 KB of them a microsecond (H200, 2026-11-30):
+// what it must bring in, the shared operand from L2 at half price, 500 B for a stage's barriers;
+// for want of bytes in flight below 64 KB; 8 KB and three times its partial sums where a cluster
+// exchanges them; 80 KB for a second launch and what that reads.
+double SkinnyCost(const PreparedSkinny& s, const SkinnyChoice& choice) {
+  const WgmmaProblem& p = s.problem;
+  const int64_t tile_k_bytes = choice.tile_k * p.bytes;
+  const double ctas =
+      static_cast<double>(CeilDiv(s.rows, choice.rows) * p.batches * choice.split * choice.groups);
+  // Clusters of 4 and 8 reach 116 and 112 of 132 SMs.
+  const double reach = choice.split <= 2 ? 1 : choice.split == 4 ? 116.0 / 132 : 112.0 / 132;
+  const double resident = static_cast<double>(p.target.cores * choice.occupancy) * reach;
+  const double waves = ctas <= resident ? 1 : ctas / resident + 0.25;
+  const double depth =
+      static_cast<double>(CeilDiv(CeilDiv(p.k, choice.tile_k), choice.split * choice.groups));
+  const double rows_bytes =
+      static_cast<double>(OperandStageBytes(choice.rows, p.rows_transposed(s.swap), tile_k_bytes));
+  const double columns_bytes = static_cast<double>(
+      OperandStageBytes(s.tile_columns(), p.columns_transposed(s.swap), tile_k_bytes));
+  const double occupancy = static_cast<double>(choice.occupancy);
+  const double bytes = waves * occupancy * depth * (rows_bytes + columns_bytes / 2 + 500);
+  const double flight = occupancy * std::min(static_cast<double>(choice.stages), depth) *
+                        (rows_bytes + columns_bytes);
+  const double partial =
+      static_cast<double>(PartialPitch(choice.rows)) * s.tile_columns() * 4 * occupancy;
+  double cost = bytes * std::max(1.0, 65536 / flight) + partial;
+  if (choice.split > 1) cost += 8192 + 3 * partial;
+  if (choice.groups > 1)
+    cost += 80e3 + 2 * partial * ctas / static_cast<double>(choice.split) /
+                       static_cast<double>(p.target.cores);
+  return cost;
+}
+
+bool IsLegal(const PreparedSkinny& s, const SkinnyChoice& choice) {
+  const WgmmaProblem& p = s.problem;
+  const int64_t sums = SumsPerAccumulator(p.bytes) *
+                       Accumulators(RoundUp(choice.rows, kWgmmaRows), s.tile_columns());
+  const int64_t ctas = CeilDiv(s.rows, choice.rows) * p.batches * choice.split * choice.groups;
+  return choice.stages > 0 && sums + 40 <= SkinnyRegisters(choice.occupancy) &&
+         choice.split * choice.groups <= CeilDiv(s.least_k, choice.tile_k) &&
+         (choice.groups == 1 || ctas <= p.target.cores * choice.occupancy);
+}
 
 Schedule DefaultSkinnySchedule(const Workload& workload, const Target& target) {
   std::shared_ptr<const PreparedSkinny> s = *PrepareSkinny(workload, target);
-  std::map<std::string, int64_t> best;
-  double least = -1;
   auto values = [&](const char* name) {
     for (const Decision& decision : s->space.definition().decisions) {
       if (decision.name != name) continue;
@@ -235,48 +325,34 @@ Schedule DefaultSkinnySchedule(const Workload& workload, const Target& target) {
     }
     return std::vector<int64_t>{s->space.fixed().at(name)};
   };
+  const std::vector<int64_t> stages = values("stages"), splits = values("split"),
+                             groups = values("groups"), depths = values("tile_k");
+  SkinnyChoice best{};
+  double least = -1;
   for (int64_t rows : values("rows")) {
-    for (int64_t split : values("split")) {
-      for (int64_t occupancy : {1, 2, 3, 4}) {
-        for (int64_t tile_k : values("tile_k")) {
-          int64_t stages = 0;
-          for (int64_t candidate : values("stages")) {
-            const int64_t bytes = SkinnySharedBytes(*s, rows, tile_k, candidate);
-            if (bytes <= target.shared_memory_bytes &&
-                occupancy * (bytes + kReservedSharedBytes) <= target.shared_memory_per_core_bytes)
-              stages = candidate;
+    for (int64_t split : splits) {
+      for (int64_t group : groups) {
+        for (int64_t occupancy : {1, 2, 3, 4}) {
+          for (int64_t tile_k : depths) {
+            SkinnyChoice choice{rows, split, group, tile_k, 0, occupancy};
+            choice.stages = MostStages(*s, choice, stages);
+            if (!IsLegal(*s, choice)) continue;
+            const double cost = SkinnyCost(*s, choice);
+            if (least >= 0 && cost >= least) continue;
+            least = cost;
+            best = choice;
           }
-          if (stages == 0 || split > CeilDiv(s->least_k, tile_k) ||
-              Accumulators(RoundUp(rows, kWgmmaRows), s->tile_columns()) + 40 >
-                  SkinnyRegisters(occupancy))
-            continue;
-          const double ctas =
-              static_cast<double>(CeilDiv(s->rows, rows) * s->problem.batches * split);
-          // Clusters of 4 and 8 reach 116 and 112 of 132 SMs.
-          const double reach = split <= 2 ? 1 : split == 4 ? 116.0 / 132 : 112.0 / 132;
-          const double resident = static_cast<double>(target.cores * occupancy) * reach;
-          const double waves = std::ceil(ctas / resident);
-          const double depth = static_cast<double>(CeilDiv(CeilDiv(s->problem.k, tile_k), split));
-          // Bytes that an SM must bring in, at a speed that needs 40 KB in flight to be reached;
-          // the meeting of a cluster costs about as much as 32 KB, a stage's barriers as 256 B.
-          const double bytes = waves * static_cast<double>(occupancy) * depth *
-                               static_cast<double>(SkinnyStageBytes(*s, rows, tile_k) + 256);
-          const double flight = static_cast<double>(
-              occupancy * std::min<int64_t>(stages, static_cast<int64_t>(depth)) *
-              SkinnyStageBytes(*s, rows, tile_k));
-          const double cost =
-              bytes * std::max(1.0, 40960 / flight) + (split > 1 ? 32768 : 0) + 4096.0;
-          if (least >= 0 && cost >= least) continue;
-          least = cost;
-          best = {{"rows", rows},     {"split", split},         {"tile_k", tile_k},
-                  {"stages", stages}, {"occupancy", occupancy}, {"in_flight", 0}};
         }
       }
     }
   }
+  const std::map<std::string, int64_t> wishes = {
+      {"rows", best.rows},     {"split", best.split},   {"groups", best.groups},
+      {"tile_k", best.tile_k}, {"stages", best.stages}, {"occupancy", best.occupancy},
+      {"in_flight", 0}};
   Schedule schedule{kSkinnyName, {}};
   for (const Decision& decision : s->space.definition().decisions)
-    schedule.decisions.emplace_back(decision.name, absl::StrCat(best.at(decision.name)));
+    schedule.decisions.emplace_back(decision.name, absl::StrCat(wishes.at(decision.name)));
   return schedule;
 }
 
@@ -293,7 +369,7 @@ int64_t SkinnyRegisters(int64_t occupancy) {
 Variant ContractionSkinnyVariant() {
   return {.name = kSkinnyName,
           .family = "contraction",
-          .help = "Hopper tensor cores for at most 64 columns: one wave, deep pipelines, split-K",
+          .help = "Hopper tensor cores for at most 128 columns: one wave, deep pipelines, split-K",
           .backends = {"nvptx"},
           .applies = SkinnyApplies,
           .define = DefineSkinny,

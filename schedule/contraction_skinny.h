@@ -1,4 +1,4 @@
-// contraction.skinny: few columns times a long matrix, as in a linear layer for one to 64 tokens,
+// contraction.skinny: few columns times a long matrix, as in a linear layer for one to 128 tokens,
 // on Hopper's tensor cores. Time is the matrix' way from memory, so the kernel is one wave that
 // keeps many bytes in flight:
 //
@@ -6,6 +6,7 @@
 //     a producer warp copies the rows to a deep ring   tile_k, stages, occupancy
 //     one consumer warpgroup multiplies                in_flight
 //     the cluster's partial sums meet in shared memory split
+//   with `groups` shares of k a second launch adds up their sums
 //
 // The matrix rides the instruction's rows and the tokens its columns, padded to 8. `rows` need not
 // be a multiple of the instruction's 64: the instruction then reads past the tile, and what it
@@ -20,13 +21,17 @@ namespace tilewright {
 // Of ContractionWgmmaPlan it uses: tile_m (`rows`), tile_n (all columns), tile_k, stages,
 // in_flight, swap, splits, the operands, the map of shared memory (no staging) and the grid.
 struct ContractionSkinnyPlan : ContractionWgmmaPlan {
+  // Shares of k beside those of a cluster. With more than one a second launch adds up what they
+  // leave in the workspace: f32 [group][batch][column, tile_n of them][row, padded to whole tiles].
+  int groups = 1;
+  int64_t sums_offset = 0;    // bytes in the workspace, after copies of operands
   int occupancy = 1;          // CTAs of an SM
   int64_t partial_bytes = 0;  // f32 of one CTA's tile, over the ring once that is done with
   int partial_pitch = 0;      // elements from one column of it to the next
 };
 
 // Columns at most.
-inline constexpr int64_t kSkinnyColumns = 64;
+inline constexpr int64_t kSkinnyColumns = 128;
 
 // Rows of `tile_rows` that the instruction's blocks of 64 read beyond the tile.
 int64_t OverreadRows(int64_t tile_rows);

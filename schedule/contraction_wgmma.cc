@@ -66,13 +66,15 @@ void FillWgmmaDecisions(const WgmmaProblem& p, std::map<std::string, int64_t> va
   plan->tile_n = number("tile_n");
   plan->tile_k = number("tile_k");
   plan->stages = number("stages");
-  plan->in_flight = plan->pingpong ? 1 : number("in_flight");
+  plan->promote = p.bytes == 1;
+  plan->in_flight = plan->promote ? 0 : plan->pingpong ? 1 : number("in_flight");
   plan->cluster = static_cast<WgmmaCluster>(number("cluster"));
   plan->group = number("group");
   plan->raster_rows = number("raster") == 0;
   plan->tma_store = number("store") == 1;
+  plan->row_store = number("store") == 2;
   plan->store_columns = plan->tma_store ? std::min(plan->tile_n, number("store_columns")) : 0;
-  plan->store_buffers = plan->tma_store ? number("store_buffers") : 0;
+  plan->store_buffers = plan->tma_store ? number("store_buffers") : plan->row_store ? 1 : 0;
   if (plan->consumers > 1) {
     plan->producer_registers = number("producer_registers");
     plan->consumer_registers =
@@ -100,6 +102,7 @@ WgmmaOperandPlan PlanWgmmaOperand(const WgmmaProblem& p, const ContractionWgmmaP
                                                               : false;
   const int halves = operand.multicast ? 2 : 1;
   operand.box_depth = p.atom_elements();
+  operand.padded = operand.is_a ? p.a_padded : p.b_padded;
   if (operand.transposed) {
     operand.box_rows = 64;
     operand.boxes = static_cast<int>(RoundUp(operand.rows, 64) / 64 / halves);
@@ -111,6 +114,21 @@ WgmmaOperandPlan PlanWgmmaOperand(const WgmmaProblem& p, const ContractionWgmmaP
   return operand;
 }
 
+int64_t PlaceCopies(const WgmmaProblem& p, ContractionWgmmaPlan* plan) {
+  const Contraction& c = *p.contraction;
+  int64_t taken = 0;
+  for (WgmmaOperandPlan* operand : {&plan->rows_operand, &plan->columns_operand}) {
+    if (!operand->padded) continue;
+    const int64_t rows = operand->is_a ? p.m : p.n;
+    operand->pitch = RoundUp(operand->transposed ? rows : p.k, 16 / p.bytes);
+    operand->lines = operand->transposed ? p.k : rows;
+    operand->workspace_offset = taken;
+    const int64_t batches = BatchesOf(c, operand->is_a ? c.a : c.b, p.high);
+    taken = RoundUp(taken + batches * operand->lines * operand->pitch * p.bytes, 256);
+  }
+  return taken;
+}
+
 namespace {
 
 void MapSharedMemory(const WgmmaProblem& p, ContractionWgmmaPlan* plan) {
@@ -119,8 +137,9 @@ void MapSharedMemory(const WgmmaProblem& p, ContractionWgmmaPlan* plan) {
   plan->columns_operand.stage_offset = plan->rows_operand.stage_bytes;
   plan->stage_bytes = plan->rows_operand.stage_bytes + plan->columns_operand.stage_bytes;
   plan->staging_offset = plan->stages * plan->stage_bytes;
-  plan->staging_bytes =
-      StagingBytes(plan->consumer_rows, plan->tile_n, plan->store_columns, 1, plan->output_bytes);
+  plan->staging_bytes = plan->row_store ? RowStagingBytes(1, plan->tile_n, plan->output_bytes)
+                                        : StagingBytes(plan->consumer_rows, plan->tile_n,
+                                                       plan->store_columns, 1, plan->output_bytes);
   plan->full_offset =
       plan->staging_offset + plan->consumers * plan->store_buffers * plan->staging_bytes;
   plan->empty_offset = plan->full_offset + 8 * plan->stages;
@@ -166,6 +185,7 @@ void CountWgmma(const WgmmaProblem& p, const Workload& workload, absl::Span<cons
                    output;
   plan->l1_bytes = tiles * shared * 128;
   plan->memory_bytes = workload.CompulsoryBytes(sizes);
+  plan->l2_bytes += 2 * static_cast<double>(plan->workspace_bytes);
 
   plan->quantities = {
       {"shared_memory_bytes", "B", static_cast<double>(plan->shared_memory_bytes)},
@@ -177,6 +197,7 @@ void CountWgmma(const WgmmaProblem& p, const Workload& workload, absl::Span<cons
       {"wave_efficiency", "", tiles / (waves * plan->grid)},
       {"padding", "", plan->operations / std::max(1.0, workload.Operations(sizes))},
       {"k_blocks", "stage", k_blocks},
+      {"launches", "", plan->workspace_bytes > 0 ? 2.0 : 1.0},
       {"mma_cycles", "cycle", mma},
       {"shared_read_cycles", "cycle", shared},
       {"bytes_in_flight", "B", static_cast<double>(plan->stages * plan->stage_bytes)},
@@ -192,6 +213,7 @@ std::unique_ptr<Plan> MakeWgmmaPlan(const Workload& workload, const Target& targ
   auto plan = std::make_unique<ContractionWgmmaPlan>();
   FillWgmmaDecisions(p, prepared->space.AllNumbers(numbers), plan.get());
   MapSharedMemory(p, plan.get());
+  plan->workspace_bytes = PlaceCopies(p, plan.get());
   plan->tiles_at_highest = static_cast<int64_t>(TileCount(*plan, p.high));
   const int64_t most = target.cores / plan->cluster_size() * plan->cluster_size();
   plan->grid = static_cast<int>(std::min(most, plan->tiles_at_highest));
@@ -229,9 +251,10 @@ void WishStages(const WgmmaProblem& p, WgmmaWishes* wishes) {
                         OperandStageBytes(tile_n, p.columns_transposed(swap), kSwizzleBytes);
   for (int64_t buffers : {2, 1}) {
     for (int64_t columns : {64, 32}) {
-      const int64_t staging = p.tma_store ? StagingBytes(pingpong ? 2 * tile_m : tile_m, tile_n,
-                                                         columns, buffers, p.output_bytes)
-                                          : 0;
+      const int64_t staging =
+          p.tma_store ? StagingBytes(pingpong ? 2 * tile_m : tile_m, tile_n, columns, buffers,
+                                     p.output_bytes)
+                      : RowStagingBytes(wishes->at("consumers"), tile_n, p.output_bytes);
       (*wishes)["store_columns"] = tile_n > 32 ? columns : 32;
       (*wishes)["store_buffers"] = buffers;
       (*wishes)["stages"] = std::min<int64_t>(
@@ -249,10 +272,13 @@ WgmmaWishes BestWishes(const WgmmaProblem& p) {
       for (int64_t tile_m : {64, 128, 192, 256}) {
         for (int64_t tile_n = 8; tile_n <= 256; tile_n += tile_n < 16 ? 8 : 16) {
           const int64_t consumers = pingpong == 1 || tile_m % 128 == 0 ? 2 : 1;
-          const bool fits = tile_m - 64 < p.rows(swap) && tile_n - 8 < p.columns(swap) &&
-                            Accumulators(ConsumerRows(pingpong == 1, consumers, tile_m), tile_n) <=
-                                AccumulatorLimit(consumers, 24);
-          if (!fits) continue;
+          const bool fits =
+              tile_m - 64 < p.rows(swap) && tile_n - 8 < p.columns(swap) &&
+              SumsPerAccumulator(p.bytes) *
+                      Accumulators(ConsumerRows(pingpong == 1, consumers, tile_m), tile_n) <=
+                  AccumulatorLimit(consumers, 24);
+          // Stores by rows want rows of n in a warp.
+          if (!fits || (swap == 1 && !p.tma_store)) continue;
           WgmmaWishes wishes = {{"swap", swap},     {"mode", pingpong}, {"consumers", consumers},
                                 {"tile_m", tile_m}, {"tile_n", tile_n}, {"producer_registers", 24}};
           const double cost = WgmmaCost(p, wishes);
@@ -265,7 +291,7 @@ WgmmaWishes BestWishes(const WgmmaProblem& p) {
   }
   best["tile_k"] = p.atom_elements();
   best["in_flight"] = 1;
-  best["store"] = p.tma_store ? 1 : 0;
+  best["store"] = p.tma_store ? 1 : 2;
   best["cluster"] = 0;
   best["group"] = 8;
   best["raster"] = 0;

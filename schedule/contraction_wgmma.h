@@ -29,8 +29,15 @@ namespace tilewright {
 // One operand as the producer loads it. A stage holds `atoms` pieces of 128 bytes of k, each all
 // rows of the tile; a piece comes in `boxes` boxes.
 struct WgmmaOperandPlan {
-  bool is_a = true;          // Contraction::a, else b
-  bool transposed = false;   // MN-major
+  bool is_a = true;         // Contraction::a, else b
+  bool transposed = false;  // MN-major
+  // Read from a copy in the workspace, at `workspace_offset` bytes: lines of `pitch` elements (of
+  // the operand's contiguous dimension, rows or k), for each line of the other, for each of its
+  // batches, all at the highest sizes.
+  bool padded = false;
+  int64_t workspace_offset = 0;
+  int64_t pitch = 0;
+  int64_t lines = 0;
   int64_t rows = 0;          // of the tile
   int64_t stage_offset = 0;  // bytes from the stage's start
   int64_t stage_bytes = 0;
@@ -52,13 +59,16 @@ struct ContractionWgmmaPlan : Plan {
   int tile_n = 128;
   int tile_k = 64;  // elements
   int stages = 4;
+  // Sums of each stage are added to others in f32: tensor cores keep 8-bit products to fewer bits.
+  bool promote = false;
   int in_flight = 0;           // wgmma groups unfinished while the next is issued
   int producer_registers = 0;  // 0: no setmaxnreg
   int consumer_registers = 0;
   WgmmaCluster cluster = WgmmaCluster::kNone;
   int group = 8;            // tiles side by side along the raster axis
   bool raster_rows = true;  // that axis is the rows'
-  bool tma_store = true;    // else each thread stores its own elements
+  bool tma_store = true;    // through shared memory and TMA
+  bool row_store = false;   // through shared memory, by rows; neither: each thread its own elements
   int store_columns = 64;   // columns staged at once
   int store_buffers = 2;
 
@@ -90,6 +100,8 @@ struct ContractionWgmmaPlan : Plan {
 // contraction.skinny. `plan` has its tile, cluster and swap.
 WgmmaOperandPlan PlanWgmmaOperand(const WgmmaProblem& problem, const ContractionWgmmaPlan& plan,
                                   bool is_rows);
+// Gives padded operands their place in the workspace, from its start; returns the bytes taken.
+int64_t PlaceCopies(const WgmmaProblem& problem, ContractionWgmmaPlan* plan);
 
 // The row of variants.cc.
 Variant ContractionWgmmaVariant();

@@ -40,10 +40,14 @@ bool BatchFitsTma(const Workload& workload, const Contraction& c, int tensor,
   return true;
 }
 
-// Says whether the rows of an operand are contiguous; else its k is.
-absl::StatusOr<bool> StudyOperand(const Workload& workload, const Contraction& c,
-                                  const ContractionOperand& operand, const Axis& row,
-                                  absl::string_view name) {
+struct OperandStudy {
+  bool transposed = false;  // the operand's rows are contiguous; else its k is
+  bool padded = false;      // it must be copied first
+};
+
+absl::StatusOr<OperandStudy> StudyOperand(const Workload& workload, const Contraction& c,
+                                          const ContractionOperand& operand, const Axis& row,
+                                          absl::string_view name) {
   if (!operand.linear || operand.value.get() != operand.read) {
     return NoWgmma(absl::StrCat("operand ", name, " is not read as it lies in memory"));
   }
@@ -52,21 +56,21 @@ absl::StatusOr<bool> StudyOperand(const Workload& workload, const Contraction& c
   if (!StartsAtItsTensor(read.subscripts)) {
     return NoWgmma(absl::StrCat("operand ", name, " does not begin where its tensor does"));
   }
-  if (!BatchFitsTma(workload, c, read.tensor, read.subscripts, operand.batch, bytes)) {
-    return NoWgmma(absl::StrCat("operand ", name,
-                                " has batch strides that TMA cannot take: at most three, each a "
-                                "multiple of 16 bytes"));
+  if (operand.batch.size() > kMostBatchAxes) {
+    return NoWgmma(absl::StrCat("operand ", name, " has more than three batch axes"));
   }
   const bool has_rows = !row.indices.empty();
-  if (operand.depth_stride.Is(1) && (!has_rows || IsTmaStride(operand.row_stride, bytes)))
-    return false;
-  if (has_rows && operand.row_stride.Is(1) && IsTmaStride(operand.depth_stride, bytes)) {
-    if (bytes == 2) return true;
+  bool aligned_batch =
+      BatchFitsTma(workload, c, read.tensor, read.subscripts, operand.batch, bytes);
+  if (operand.depth_stride.Is(1))
+    return OperandStudy{false,
+                        !aligned_batch || (has_rows && !IsTmaStride(operand.row_stride, bytes))};
+  if (has_rows && operand.row_stride.Is(1)) {
+    if (bytes == 2)
+      return OperandStudy{true, !aligned_batch || !IsTmaStride(operand.depth_stride, bytes)};
     return NoWgmma(absl::StrCat("operand ", name, " of 8-bit elements must be contiguous along k"));
   }
-  return NoWgmma(absl::StrCat(
-      "operand ", name,
-      " must be contiguous along k or its rows, and its other stride a multiple of 16 bytes"));
+  return NoWgmma(absl::StrCat("operand ", name, " must be contiguous along k or its rows"));
 }
 
 std::vector<DecisionValue> Steps(int64_t first, int64_t last, int64_t step) {
@@ -95,9 +99,9 @@ absl::StatusOr<WgmmaProblem> StudyWgmma(const Workload& workload, const Target& 
   if (c.accumulator != ElementType::kF32 || c.compute != ElementType::kF32) {
     return NoWgmma("sums and epilogue are computed in f32 only");
   }
-  absl::StatusOr<bool> a = StudyOperand(workload, c, c.a, c.m, "a");
+  absl::StatusOr<OperandStudy> a = StudyOperand(workload, c, c.a, c.m, "a");
   if (!a.ok()) return a.status();
-  absl::StatusOr<bool> b = StudyOperand(workload, c, c.b, c.n, "b");
+  absl::StatusOr<OperandStudy> b = StudyOperand(workload, c, c.b, c.n, "b");
   if (!b.ok()) return b.status();
   p.type = workload.layout(c.a.read->tensor).type;
   const ElementType other = workload.layout(c.b.read->tensor).type;
@@ -108,8 +112,10 @@ absl::StatusOr<WgmmaProblem> StudyWgmma(const Workload& workload, const Target& 
                                 std::string(Info(other).name)));
   }
   p.bytes = Info(p.type).bytes;
-  p.a_transposed = *a;
-  p.b_transposed = *b;
+  p.a_transposed = a->transposed;
+  p.b_transposed = b->transposed;
+  p.a_padded = a->padded;
+  p.b_padded = b->padded;
   p.target = target;
   p.high = workload.HighestSizes();
   p.batches = c.Batches(p.high);
@@ -159,6 +165,14 @@ int64_t OperandStageBytes(int64_t rows, bool transposed, int64_t tile_k_bytes) {
 int64_t StagingBytes(int64_t rows, int64_t tile_n, int64_t store_columns, int64_t buffers,
                      int output_bytes) {
   return rows * std::min(tile_n, store_columns) * output_bytes * buffers;
+}
+
+int64_t RowPitchBytes(int64_t tile_n, int output_bytes) {
+  return RoundUp(tile_n * output_bytes, 128) + 16;
+}
+
+int64_t RowStagingBytes(int64_t consumers, int64_t tile_n, int output_bytes) {
+  return consumers * kWgmmaRows * RowPitchBytes(tile_n, output_bytes);
 }
 
 int64_t BarrierBytes(int64_t stages) { return 2 * 8 * stages; }
@@ -224,7 +238,7 @@ void DecideWgmmaTile(const WgmmaProblem& p, SpaceWriter* space) {
 
 int64_t ConsumerCount(int64_t pingpong, int64_t consumers) { return pingpong == 1 ? 2 : consumers; }
 
-void ConstrainConsumers(SpaceWriter* space) {
+void ConstrainConsumers(const WgmmaProblem& p, SpaceWriter* space) {
   space->Decide("producer_registers",
                 "setmaxnreg of the producer; consumers share what it leaves of 64K registers.",
                 IntegerValues({24, 40}), {"mode", "consumers"},
@@ -238,8 +252,9 @@ void ConstrainConsumers(SpaceWriter* space) {
       [](Numbers v) {
         return absl::StrCat(v[2], " rows cannot be shared by ", v[1], " consumers in blocks of 64");
       });
-  auto accumulators = [](Numbers v) {
-    return Accumulators(ConsumerRows(v[0] == 1, ConsumerCount(v[0], v[1]), v[2]), v[3]);
+  const int64_t sums = SumsPerAccumulator(p.bytes);
+  auto accumulators = [sums](Numbers v) {
+    return sums * Accumulators(ConsumerRows(v[0] == 1, ConsumerCount(v[0], v[1]), v[2]), v[3]);
   };
   auto limit = [](Numbers v) { return AccumulatorLimit(ConsumerCount(v[0], v[1]), v[4]); };
   space->Constrain(
@@ -274,7 +289,8 @@ void DecideWgmmaPipeline(const WgmmaProblem& p, SpaceWriter* space) {
       "Groups of wgmma unfinished while the next is issued (K_PIPE_MMAS in CUTLASS): 1 "
       "keeps the tensor cores fed, 0 gives stages back earlier. Ping-pong always has 1: only "
       "one consumer multiplies at a time.",
-      IntegerValues({0, 1}), {"mode"}, [](Numbers v) { return v[0] == 0; });
+      p.bytes == 1 ? IntegerValues({0}) : IntegerValues({0, 1}), {"mode"},
+      [](Numbers v) { return v[0] == 0; });
   space->Decide("cluster",
                 "Pairs of CTAs whose tiles are neighbours along m (2m) or n (2n) load the operand "
                 "they share once, by multicast. Pairs wait for each other.",
@@ -302,17 +318,25 @@ void DecideWgmmaPipeline(const WgmmaProblem& p, SpaceWriter* space) {
 
 void DecideWgmmaStore(const WgmmaProblem& p, SpaceWriter* space) {
   std::vector<DecisionValue> stores = {{0, "direct"}};
-  if (p.tma_store) stores.push_back({1, "tma"});
+  stores.push_back(p.tma_store ? DecisionValue{1, "tma"} : DecisionValue{2, "rows"});
   space->Decide("store",
-                "tma: the output passes through shared memory and leaves in whole lines; direct: "
-                "each thread stores what it holds.",
+                "tma: the output passes through shared memory and leaves in whole lines; rows: the "
+                "same without TMA, a row of a warp at a time; direct: each thread stores what it "
+                "holds.",
                 stores);
-  auto staged = [](Numbers v) { return v[0] == 1; };
+  if (!p.tma_store) {
+    space->Constrain(
+        "rows_lie_along_n", {"swap", "store"}, [](Numbers v) { return v[0] == 0 || v[1] != 2; },
+        [](Numbers) { return std::string("with swap=1 a warp has no rows of n: store=direct"); });
+  }
+  const std::vector<std::string> reads =
+      p.tma_store ? std::vector<std::string>{"store"} : std::vector<std::string>{};
+  auto staged = [](Numbers v) { return !v.empty() && v[0] == 1; };
   space->Decide("store_columns", "Columns of the tile that are staged at once.",
-                IntegerValues({32, 64, 128, 256}), {"store"}, staged);
+                IntegerValues({32, 64, 128, 256}), reads, staged);
   space->Decide("store_buffers",
                 "Staging areas used in turn: 2 lets one be filled while the other leaves.",
-                IntegerValues({1, 2}), {"store"}, staged);
+                IntegerValues({1, 2}), reads, staged);
   space->Constrain(
       "store_columns", {"store", "tile_n", "store_columns"},
       [](Numbers v) { return v[0] == 0 || v[2] == 32 || v[2] / 2 < v[1]; },
@@ -328,12 +352,14 @@ void ConstrainSharedMemory(const WgmmaProblem& p, SpaceWriter* space) {
   auto bytes = [p](Numbers v) {
     const bool swap = v[0] == 1;
     const int64_t tile_m = v[2], tile_n = v[3], tile_k_bytes = v[4] * p.bytes;
+    const int64_t consumers = ConsumerCount(v[1], v[9]);
     Bytes result;
     result.stage = OperandStageBytes(tile_m, p.rows_transposed(swap), tile_k_bytes) +
                    OperandStageBytes(tile_n, p.columns_transposed(swap), tile_k_bytes);
-    result.staging = v[6] == 0 ? 0
-                               : StagingBytes(v[1] == 1 ? 2 * tile_m : tile_m, tile_n, v[7], v[8],
-                                              p.output_bytes);
+    result.staging = v[6] == 0   ? 0
+                     : v[6] == 2 ? RowStagingBytes(consumers, tile_n, p.output_bytes)
+                                 : StagingBytes(v[1] == 1 ? 2 * tile_m : tile_m, tile_n, v[7], v[8],
+                                                p.output_bytes);
     result.barriers = BarrierBytes(v[5]);
     return result;
   };
@@ -341,7 +367,7 @@ void ConstrainSharedMemory(const WgmmaProblem& p, SpaceWriter* space) {
   space->Constrain(
       "shared_memory",
       {"swap", "mode", "tile_m", "tile_n", "tile_k", "stages", "store", "store_columns",
-       "store_buffers"},
+       "store_buffers", "consumers"},
       [=](Numbers v) {
         const Bytes b = bytes(v);
         return v[5] * b.stage + b.staging + b.barriers <= limit;
@@ -357,7 +383,7 @@ void ConstrainSharedMemory(const WgmmaProblem& p, SpaceWriter* space) {
 
 void WriteWgmmaSpace(const WgmmaProblem& problem, SpaceWriter* space) {
   DecideWgmmaTile(problem, space);
-  ConstrainConsumers(space);
+  ConstrainConsumers(problem, space);
   DecideWgmmaStore(problem, space);
   DecideWgmmaPipeline(problem, space);
   ConstrainSharedMemory(problem, space);

@@ -38,6 +38,10 @@ struct WgmmaProblem {
   // The operand's rows are contiguous (MN-major); else its k is.
   bool a_transposed = false;
   bool b_transposed = false;
+  // The operand's lines are no multiple of 16 bytes apart, which TMA demands: a launch before
+  // copies them to the workspace, where they are.
+  bool a_padded = false;
+  bool b_padded = false;
   int output_bytes = 2;
   bool tma_store = false;  // the output can leave through TMA
 
@@ -45,6 +49,7 @@ struct WgmmaProblem {
   int64_t columns(bool swap) const { return swap ? m : n; }
   bool rows_transposed(bool swap) const { return swap ? b_transposed : a_transposed; }
   bool columns_transposed(bool swap) const { return swap ? a_transposed : b_transposed; }
+
   int atom_elements() const { return kSwizzleBytes / bytes; }
 };
 // FailedPrecondition: why wgmma with TMA cannot write this contraction on this target.
@@ -63,6 +68,8 @@ bool IsTmaStride(const Stride& stride, int bytes);
 int64_t ConsumerRows(bool pingpong, int64_t consumers, int64_t tile_m);
 // f32 per thread of a consumer.
 int64_t Accumulators(int64_t consumer_rows, int64_t tile_n);
+// 8-bit products: twice as many, as sums of a stage are added to others (promotion).
+inline int64_t SumsPerAccumulator(int element_bytes) { return element_bytes == 1 ? 2 : 1; }
 // The most that fit: what ptxas 13.0 compiles without spilling or serialising (facts measured with
 // full kernels): 208 of 232-240 registers beside one or two consumers, 128 of 160 beside three.
 int64_t AccumulatorLimit(int64_t consumers, int64_t producer_registers);
@@ -75,6 +82,10 @@ int64_t OperandStageBytes(int64_t rows, bool transposed, int64_t tile_k_bytes);
 // Where the output waits for TMA: `store_columns` columns of all consumers' rows, per buffer.
 int64_t StagingBytes(int64_t rows, int64_t tile_n, int64_t store_columns, int64_t buffers,
                      int output_bytes);
+// Where the output waits to be stored by rows: 64 rows of each consumer, `RowPitchBytes` apart.
+int64_t RowStagingBytes(int64_t consumers, int64_t tile_n, int output_bytes);
+// 16 beyond a multiple of 128: eight rows of fragments fall on different banks.
+int64_t RowPitchBytes(int64_t tile_n, int output_bytes);
 // Two mbarriers per stage.
 int64_t BarrierBytes(int64_t stages);
 

@@ -27,8 +27,10 @@ SpaceWriter::Reader SpaceWriter::Resolve(const std::vector<std::string>& reads) 
 
 void SpaceWriter::Decide(std::string name, std::string help, std::vector<DecisionValue> values,
                          const std::vector<std::string>& depends_on,
-                         const std::function<bool(Numbers)>& present) {
+                         const std::function<bool(Numbers)>& present,
+                         std::string value_of_older_texts) {
   Decision decision;
+  decision.value_of_older_texts = std::move(value_of_older_texts);
   if (present) {
     Reader reader = Resolve(depends_on);
     if (!reader.names.empty()) {

@@ -20,7 +20,8 @@ class SpaceWriter {
   // As Decision; `present` may read decisions that do not appear.
   void Decide(std::string name, std::string help, std::vector<DecisionValue> values,
               const std::vector<std::string>& depends_on = {},
-              const std::function<bool(Numbers)>& present = nullptr);
+              const std::function<bool(Numbers)>& present = nullptr,
+              std::string value_of_older_texts = "");
   // As Constraint, for one that does not depend on sizes. Left out if nothing that it reads is a
   // choice.
   void Constrain(std::string name, const std::vector<std::string>& reads,

@@ -79,8 +79,10 @@ class Kernel:
         if recipe["workspace"]["bytes"]:
             workspace = torch.zeros(recipe["workspace"]["bytes"], dtype=torch.uint8, device="cuda")
             self.keep.append(workspace)
-        maps = [tensor_map(m, tensors[m["buffer"]].data_ptr(), case["sizes"])
-                for m in recipe.get("tensor_maps", [])]
+        maps = []
+        for m in recipe["tensor_maps"]:
+            of = workspace if m["buffer"] < 0 else tensors[m["buffer"]]
+            maps.append(tensor_map(m, of.data_ptr() + m["offset_bytes"], case["sizes"]))
         self.keep.append(maps)
         for launch in recipe["launches"]:
             pointers = []

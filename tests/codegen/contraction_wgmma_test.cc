@@ -14,6 +14,7 @@
 #include "codegen/ptxas.h"
 #include "codegen/wgmma_copies.h"
 #include "codegen/writer.h"
+#include "schedule/contraction_skinny.h"
 #include "schedule/contraction_wgmma.h"
 
 namespace tilewright {
@@ -134,6 +135,53 @@ TEST(ContractionWgmma, AsksForClustersDependentLaunchAndAlignedBuffers) {
   EXPECT_EQ(kernel->tensor_maps[kOutputTailMap].swizzle_bytes, 0);
   // m is a range: the kernel reads it, and the maps' extents follow it.
   EXPECT_EQ(kernel->tensor_maps[kRowsMap].dims[1].extent.Evaluate({100, 4096, 1024}), 100);
+}
+
+TEST(ContractionWgmma, CopiesOperandsOfOddStridesInALaunchBefore) {
+  const Workload workload = WorkloadOf(kLinear, "m=1021 n=1531 k=2039", "bf16");
+  const Variant variant = ContractionWgmmaVariant();
+  const auto kernel = Build(workload, variant.default_schedule(workload, H200()).ToString());
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  ASSERT_EQ(kernel->launches.size(), 2u);
+  EXPECT_EQ(kernel->launches[0].shared_memory_bytes, 0);
+  // Maps of both operands point to their copies: 1021 lines of 2040 elements first.
+  ASSERT_EQ(kernel->tensor_maps.size(), 2u);
+  EXPECT_EQ(kernel->tensor_maps[kRowsMap].buffer, TensorMap::kWorkspace);
+  EXPECT_EQ(kernel->tensor_maps[kRowsMap].dims[0].extent.Evaluate({}), 2039);
+  EXPECT_EQ(kernel->tensor_maps[kRowsMap].dims[1].stride.Evaluate({}), 2040);
+  EXPECT_EQ(kernel->tensor_maps[kColumnsMap].offset_bytes, 4165888);
+  // Operands are read in pieces of 16 bytes, the output is stored element by element.
+  EXPECT_EQ(kernel->domain.alignments, (std::vector<int64_t>{16, 16, 2}));
+}
+
+TEST(ContractionSkinny, EverySchedulesKindIsAssembledWithoutComplaint) {
+  if (!HasAssembler()) GTEST_SKIP() << "[SKIP] no ptxas";
+  const Workload workload = WorkloadOf(kLinear, "m=24 n=6144 k=4096", "bf16");
+  for (const char* schedule :
+       {"rows=48 split=1 groups=1 tile_k=256 stages=6 occupancy=1 in_flight=0",
+        "rows=64 split=4 groups=1 tile_k=128 stages=4 occupancy=2 in_flight=1",
+        "rows=224 split=1 groups=4 tile_k=64 stages=6 occupancy=1 in_flight=0",
+        "rows=56 split=1 groups=1 tile_k=64 stages=4 occupancy=4 in_flight=0"}) {
+    ExpectBuilds(workload, absl::StrCat("contraction.skinny{", schedule, "}"));
+  }
+  // A text from before there were groups.
+  ExpectBuilds(workload,
+               "contraction.skinny{rows=48 split=1 tile_k=256 stages=6 occupancy=1 in_flight=0}");
+}
+
+TEST(ContractionSkinny, SharesOfTheGridAreAddedByASecondLaunch) {
+  const Workload workload = WorkloadOf(kLinear, "m=128 n=128 k=65536", "bf16");
+  const auto kernel = Build(
+      workload,
+      "contraction.skinny{rows=128 split=2 groups=64 tile_k=64 stages=6 occupancy=1 in_flight=0}");
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  ASSERT_EQ(kernel->launches.size(), 2u);
+  EXPECT_EQ(kernel->launches[0].grid[0], 128);
+  EXPECT_EQ(kernel->launches[0].cluster, 2);
+  // 64 groups x 128 x 128 f32.
+  EXPECT_EQ(kernel->workspace.bytes, 64 * 128 * 128 * 4);
+  // 16384 elements by 128 threads.
+  EXPECT_EQ(kernel->launches[1].grid[0], 128);
 }
 
 }  // namespace

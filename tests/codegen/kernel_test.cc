@@ -82,6 +82,7 @@ Kernel GpuExample() {
   launch.dependent_launch = true;
   kernel.launches = {launch};
   kernel.tensor_maps = {{.buffer = 0,
+                         .offset_bytes = 32,
                          .type = ElementType::kBF16,
                          .dims = {{Fixed(64), Fixed(1)}, {{{{1, {0}}}}, Fixed(64)}},
                          .box = {64, 128},
@@ -102,7 +103,7 @@ constexpr char kGpuGolden[] =
     R"({"kind":"workspace","value":256}],"block":384,"cluster":2,"dependent_launch":true,"entry":"tw_0123456789abcdef",)"
     R"("grid":[132,1,1],"shared_memory_bytes":232448}],"objects":[{"format":"cubin-sm_90a"}],"resources":{"registers":168},)"
     R"("tensor_maps":[{"box":[64,128],"buffer":0,"dims":[{"extent":[{"coefficient":64,"sizes":[]}],"stride":[{"coefficient":1,"sizes":[]}]},)"
-    R"({"extent":[{"coefficient":1,"sizes":[0]}],"stride":[{"coefficient":64,"sizes":[]}]}],"l2_promotion_bytes":256,"swizzle_bytes":128,)"
+    R"({"extent":[{"coefficient":1,"sizes":[0]}],"stride":[{"coefficient":64,"sizes":[]}]}],"l2_promotion_bytes":256,"offset_bytes":32,"swizzle_bytes":128,)"
     R"("type":"bf16"}],"version":2,"workspace":{"alignment":256,"bytes":512,"zeroed":true}})";
 
 TEST(Recipe, OfAGpuKernelHasGridsAndTensorMaps) {

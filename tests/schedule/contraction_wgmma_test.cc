@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "schedule/contraction_skinny.h"
 
 namespace tilewright {
 namespace {
@@ -128,12 +130,35 @@ TEST(ContractionWgmma, SaysWhyItDoesNotApply) {
               HasSubstr("needs sm_90a; cuda:a100 has sm_80"));
   EXPECT_THAT(reason(kLinear, "m=256 n=256 k=256", "f32"),
               HasSubstr("operands must both be f16, bf16 or e4m3, not f32 and f32"));
-  EXPECT_THAT(reason(kLinear, "m=1021 n=1531 k=2039", "bf16"),
-              HasSubstr("its other stride a multiple of 16 bytes"));
+
   EXPECT_THAT(reason("C[m,n] = sum(k: A[m,k] * B[k,n])", "m=256 n=256 k=256", "e4m3,C:bf16"),
               HasSubstr("8-bit elements must be contiguous along k"));
   EXPECT_THAT(reason("C[m,n] = sum(k: relu(A[m,k]) * B[n,k])", "m=256 n=256 k=256", "bf16"),
               HasSubstr("operand a is not read as it lies in memory"));
+}
+
+TEST(ContractionWgmma, CopiesOperandsWhoseLinesAreNoMultipleOf16Bytes) {
+  auto space = WgmmaSpace(kLinear, "m=1021 n=1531 k=2039");
+  auto plan = PlanOf(*space,
+                     "contraction.wgmma{swap=0 mode=cooperative consumers=2 tile_m=128 tile_n=96 "
+                     "producer_registers=24 store=rows tile_k=64 stages=6 in_flight=1 cluster=1 "
+                     "group=8 raster=rows}");
+  // Lines of 2039 elements become 2040. A: 1021 * 2040 * 2 = 4165680 B, from 0; B begins at the
+  // next multiple of 256, 4165888, and has 1531 * 2040 * 2 = 6246480 B: 10412368, in 256s 10412544.
+  EXPECT_EQ(plan->rows_operand.pitch, 2040);
+  EXPECT_EQ(plan->rows_operand.workspace_offset, 0);
+  EXPECT_EQ(plan->columns_operand.workspace_offset, 4165888);
+  EXPECT_EQ(plan->workspace_bytes, 10412544);
+  // Six stages of (128 + 96) x 128 B; 64 rows of each consumer, 96 * 2 -> 256 + 16 B apart;
+  // barriers.
+  EXPECT_EQ(plan->shared_memory_bytes, 6 * 28672 + 2 * 64 * 272 + 96);
+  // Only what needs it: rows of B are contiguous here, and 1531 of them no multiple of 8.
+  auto one = WgmmaSpace("C[m,n] = sum(k: A[m,k] * B[k,n])", "m=1021 n=1531 k=2048");
+  auto copied = PlanOf(*one, one->DefaultSchedule().ToString());
+  EXPECT_FALSE(copied->rows_operand.padded);
+  EXPECT_TRUE(copied->columns_operand.padded);
+  EXPECT_EQ(copied->columns_operand.pitch, 1536);
+  EXPECT_EQ(copied->columns_operand.lines, 2048);
 }
 
 TEST(ContractionWgmma, HasALegalDefaultForShapesOfRealLayers) {
@@ -171,6 +196,57 @@ TEST(ContractionWgmma, KeepsEverySampledPlanWithinTheMachine) {
       EXPECT_EQ(operand.boxes * operand.box_bytes * halves, operand.atom_bytes) << text;
     }
   }
+}
+
+TEST(ContractionSkinny, FitsSeveralCtasInAnSm) {
+  static const auto* const variants = new std::vector<Variant>{ContractionSkinnyVariant()};
+  auto workload = Workload::Make(kLinear, {"m=16 n=28672 k=4096", "bf16"});
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  auto space = ScheduleSpace::Make(*workload, *FindTarget("cuda:h200"), *variants);
+  ASSERT_TRUE(space.ok()) << space.status();
+  const std::string four =
+      "contraction.skinny{rows=56 split=1 groups=1 tile_k=64 stages=5 occupancy=4 in_flight=0}";
+  auto plan = (*space)->MakePlan(*ParseSchedule(four), workload->HighestSizes());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto& skinny = static_cast<const ContractionSkinnyPlan&>(**plan);
+  // A stage: (56 + 16) x 128 = 9216 B. Five of them, the 8 rows that the last block of 64 reads
+  // beyond the tile, 1024 B, and 80 B of barriers: 47184 B. Four such CTAs and 1024 B that the
+  // system keeps for each are 192832 of the SM's 233472 B.
+  EXPECT_EQ(skinny.stage_bytes, 9216);
+  EXPECT_EQ(skinny.shared_memory_bytes, 47184);
+  EXPECT_EQ(skinny.grid, 512);  // 28672 / 56
+  // 20 warps share 65536 registers in units of 256: 12.8 -> 12 units of 8 for each thread.
+  EXPECT_EQ(SkinnyRegisters(4), 96);
+  const std::string seven =
+      "contraction.skinny{rows=56 split=1 groups=1 tile_k=64 stages=7 occupancy=4 in_flight=0}";
+  EXPECT_THAT(std::string((*space)->space().IndexOf(*ParseSchedule(seven)).status().message()),
+              HasSubstr("shared_memory: 4 CTAs x (65648 B + 1024 B) > 233472 B"));
+}
+
+TEST(ContractionSkinny, SharesALongKOverTheGrid) {
+  static const auto* const variants = new std::vector<Variant>{ContractionSkinnyVariant()};
+  auto workload = Workload::Make(kLinear, {"m=128 n=128 k=65536", "bf16"});
+  auto space = ScheduleSpace::Make(*workload, *FindTarget("cuda:h200"), *variants);
+  ASSERT_TRUE(space.ok()) << space.status();
+  auto plan = (*space)->MakePlan((*space)->DefaultSchedule(), workload->HighestSizes());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto& skinny = static_cast<const ContractionSkinnyPlan&>(**plan);
+  EXPECT_GT(skinny.groups, 1);
+  EXPECT_GE(skinny.grid, 100);  // of 132 SMs
+  EXPECT_EQ(skinny.workspace_bytes, int64_t{skinny.groups} * 128 * 128 * 4);
+}
+
+TEST(ContractionWgmma, AddsEightBitStagesUpInSingles) {
+  auto space = WgmmaSpace(kLinear, "m=4096 n=4096 k=4096", "e4m3,C:bf16");
+  // Twice the sums: 128 x 208 on two consumers are 2 * 104 = 208; 128 x 216 are too many.
+  const std::string text =
+      "contraction.wgmma{swap=0 mode=cooperative consumers=2 tile_m=128 tile_n=%d "
+      "producer_registers=24 store=tma store_columns=64 store_buffers=1 tile_k=128 stages=4 "
+      "cluster=1 group=8 raster=rows}";
+  EXPECT_TRUE(PlanOf(*space, absl::StrReplaceAll(text, {{"%d", "208"}}))->promote);
+  auto large = space->space().IndexOf(*ParseSchedule(absl::StrReplaceAll(text, {{"%d", "216"}})));
+  EXPECT_THAT(std::string(large.status().message()),
+              HasSubstr("accumulators: 216 accumulators per thread > 208"));
 }
 
 // What StoresInFlight must say, by keeping a list of which buffer each store used.
