@@ -71,6 +71,8 @@ void WriteSkinnySpace(PreparedSkinny* s) {
     if (split <= CeilDiv(s->least_k, p.atom_elements())) splits.push_back(split);
   }
   for (int64_t atoms : {1, 2, 4}) {
+    // 8-bit sums are promoted once in a stage: after 128 products.
+    if (atoms > 1 && p.bytes == 1) break;
     if (atoms == 1 || (atoms - 1) * p.atom_elements() < p.k)
       depths.push_back(atoms * p.atom_elements());
   }
@@ -272,9 +274,10 @@ int64_t MostStages(const PreparedSkinny& s, const SkinnyChoice& choice,
 }
 
 // Time in bytes that an SM could have brought in, 32 KB of them a microsecond (H200, 2026-11-30):
-// what it must bring in, the shared operand from L2 at half price, 500 B for a stage's barriers;
-// for want of bytes in flight below 64 KB; 8 KB and three times its partial sums where a cluster
-// exchanges them; 80 KB for a second launch and what that reads.
+// what it must bring in, the shared operand from L2 at half price, 700 B for a stage's barriers;
+// more for less than four stages, as one of them is being used, and for want of bytes in flight
+// below 64 KB; 8 KB and three times its partial sums where a cluster exchanges them; 160 KB for a
+// second launch and what that reads.
 double SkinnyCost(const PreparedSkinny& s, const SkinnyChoice& choice) {
   const WgmmaProblem& p = s.problem;
   const int64_t tile_k_bytes = choice.tile_k * p.bytes;
@@ -291,7 +294,8 @@ double SkinnyCost(const PreparedSkinny& s, const SkinnyChoice& choice) {
   const double columns_bytes = static_cast<double>(
       OperandStageBytes(s.tile_columns(), p.columns_transposed(s.swap), tile_k_bytes));
   const double occupancy = static_cast<double>(choice.occupancy);
-  const double bytes = waves * occupancy * depth * (rows_bytes + columns_bytes / 2 + 500);
+  const double bytes = waves * occupancy * depth * (rows_bytes + columns_bytes / 2 + 700) *
+                       (1 + 0.12 * static_cast<double>(std::max<int64_t>(0, 4 - choice.stages)));
   const double flight = occupancy * std::min(static_cast<double>(choice.stages), depth) *
                         (rows_bytes + columns_bytes);
   const double partial =
@@ -299,8 +303,8 @@ double SkinnyCost(const PreparedSkinny& s, const SkinnyChoice& choice) {
   double cost = bytes * std::max(1.0, 65536 / flight) + partial;
   if (choice.split > 1) cost += 8192 + 3 * partial;
   if (choice.groups > 1)
-    cost += 80e3 + 2 * partial * ctas / static_cast<double>(choice.split) /
-                       static_cast<double>(p.target.cores);
+    cost += 160e3 + 2 * partial * ctas / static_cast<double>(choice.split) /
+                        static_cast<double>(p.target.cores);
   return cost;
 }
 

@@ -120,7 +120,8 @@ int64_t PlaceCopies(const WgmmaProblem& p, ContractionWgmmaPlan* plan) {
   for (WgmmaOperandPlan* operand : {&plan->rows_operand, &plan->columns_operand}) {
     if (!operand->padded) continue;
     const int64_t rows = operand->is_a ? p.m : p.n;
-    operand->pitch = RoundUp(operand->transposed ? rows : p.k, 16 / p.bytes);
+    // Whole lines of L2: a row of a box is then one of them, not parts of two.
+    operand->pitch = RoundUp(operand->transposed ? rows : p.k, 128 / p.bytes);
     operand->lines = operand->transposed ? p.k : rows;
     operand->workspace_offset = taken;
     const int64_t batches = BatchesOf(c, operand->is_a ? c.a : c.b, p.high);

@@ -275,6 +275,8 @@ void ConstrainConsumers(const WgmmaProblem& p, SpaceWriter* space) {
 void DecideWgmmaPipeline(const WgmmaProblem& p, SpaceWriter* space) {
   std::vector<int64_t> depths;
   for (int atoms : {1, 2, 4}) {
+    // 8-bit sums are promoted once in a stage: after 128 products.
+    if (atoms > 1 && p.bytes == 1) break;
     if (atoms == 1 || (atoms - 1) * p.atom_elements() < p.k)
       depths.push_back(int64_t{atoms} * p.atom_elements());
   }

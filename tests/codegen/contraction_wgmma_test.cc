@@ -144,12 +144,12 @@ TEST(ContractionWgmma, CopiesOperandsOfOddStridesInALaunchBefore) {
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   ASSERT_EQ(kernel->launches.size(), 2u);
   EXPECT_EQ(kernel->launches[0].shared_memory_bytes, 0);
-  // Maps of both operands point to their copies: 1021 lines of 2040 elements first.
+  // Maps of both operands point to their copies: 1021 lines of 2048 elements first.
   ASSERT_EQ(kernel->tensor_maps.size(), 2u);
   EXPECT_EQ(kernel->tensor_maps[kRowsMap].buffer, TensorMap::kWorkspace);
   EXPECT_EQ(kernel->tensor_maps[kRowsMap].dims[0].extent.Evaluate({}), 2039);
-  EXPECT_EQ(kernel->tensor_maps[kRowsMap].dims[1].stride.Evaluate({}), 2040);
-  EXPECT_EQ(kernel->tensor_maps[kColumnsMap].offset_bytes, 4165888);
+  EXPECT_EQ(kernel->tensor_maps[kRowsMap].dims[1].stride.Evaluate({}), 2048);
+  EXPECT_EQ(kernel->tensor_maps[kColumnsMap].offset_bytes, 4182016);
   // Operands are read in pieces of 16 bytes, the output is stored element by element.
   EXPECT_EQ(kernel->domain.alignments, (std::vector<int64_t>{16, 16, 2}));
 }

@@ -143,12 +143,12 @@ TEST(ContractionWgmma, CopiesOperandsWhoseLinesAreNoMultipleOf16Bytes) {
                      "contraction.wgmma{swap=0 mode=cooperative consumers=2 tile_m=128 tile_n=96 "
                      "producer_registers=24 store=rows tile_k=64 stages=6 in_flight=1 cluster=1 "
                      "group=8 raster=rows}");
-  // Lines of 2039 elements become 2040. A: 1021 * 2040 * 2 = 4165680 B, from 0; B begins at the
-  // next multiple of 256, 4165888, and has 1531 * 2040 * 2 = 6246480 B: 10412368, in 256s 10412544.
-  EXPECT_EQ(plan->rows_operand.pitch, 2040);
+  // Lines of 2039 elements become 2048, 4096 B. A has 1021 of them, 4182016 B, a multiple of 256,
+  // where B begins with 1531 of them, 6270976 B.
+  EXPECT_EQ(plan->rows_operand.pitch, 2048);
   EXPECT_EQ(plan->rows_operand.workspace_offset, 0);
-  EXPECT_EQ(plan->columns_operand.workspace_offset, 4165888);
-  EXPECT_EQ(plan->workspace_bytes, 10412544);
+  EXPECT_EQ(plan->columns_operand.workspace_offset, 4182016);
+  EXPECT_EQ(plan->workspace_bytes, 10452992);
   // Six stages of (128 + 96) x 128 B; 64 rows of each consumer, 96 * 2 -> 256 + 16 B apart;
   // barriers.
   EXPECT_EQ(plan->shared_memory_bytes, 6 * 28672 + 2 * 64 * 272 + 96);
@@ -241,7 +241,7 @@ TEST(ContractionWgmma, AddsEightBitStagesUpInSingles) {
   // Twice the sums: 128 x 208 on two consumers are 2 * 104 = 208; 128 x 216 are too many.
   const std::string text =
       "contraction.wgmma{swap=0 mode=cooperative consumers=2 tile_m=128 tile_n=%d "
-      "producer_registers=24 store=tma store_columns=64 store_buffers=1 tile_k=128 stages=4 "
+      "producer_registers=24 store=tma store_columns=64 store_buffers=1 stages=4 "
       "cluster=1 group=8 raster=rows}";
   EXPECT_TRUE(PlanOf(*space, absl::StrReplaceAll(text, {{"%d", "208"}}))->promote);
   auto large = space->space().IndexOf(*ParseSchedule(absl::StrReplaceAll(text, {{"%d", "216"}})));
