@@ -373,7 +373,11 @@ Schedule DefaultMmaSchedule(const Workload& workload, const Target& target) {
   const MmaWarps* chosen = nullptr;
   double least = -1;
   for (const MmaWarps& shape : shapes) {
-    const int64_t registers = RegistersOfMma(p, shape);
+    // With a margin of a quarter where elements go through registers: there the estimate is rough.
+    int64_t registers = RegistersOfMma(p, shape);
+    if (!PlaceMma(p, true, shape.tile_m, shape.tile_k).copied ||
+        !PlaceMma(p, false, shape.tile_n, shape.tile_k).copied)
+      registers += registers / 4;
     if (registers > kMostRegisters || registers * shape.threads() > target.registers_per_core)
       continue;
     const double tiles = static_cast<double>(p.batches) *

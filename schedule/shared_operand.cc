@@ -86,13 +86,17 @@ int64_t CopyRegisters(const SharedOperand& place, const ContractionOperand& oper
                       int64_t threads) {
   // As ptxas 13.0 takes them, measured on sampled schedules.
   constexpr int64_t kChunk = 5;
+  constexpr int64_t kShortChunk = 8;  // of lines that do not fill whole chunks either
   constexpr int64_t kLinear = 8;
+  constexpr int64_t kLinearByte = 11;  // narrowed to 8 bits
   constexpr int64_t kComputed = 22;
   if (place.copied) {
     const int64_t bytes = place.tile * tile_k * Info(place.type).bytes;
-    return CeilDiv(bytes / place.chunk_bytes, threads) * kChunk;
+    return CeilDiv(bytes / place.chunk_bytes, threads) *
+           (place.chunk_bytes < 16 ? kShortChunk : kChunk);
   }
-  return CeilDiv(place.tile * tile_k, threads) * (operand.linear ? kLinear : kComputed);
+  const int64_t linear = Info(place.type).bytes == 1 ? kLinearByte : kLinear;
+  return CeilDiv(place.tile * tile_k, threads) * (operand.linear ? linear : kComputed);
 }
 
 }  // namespace tilewright
