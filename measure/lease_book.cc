@@ -17,7 +17,8 @@ namespace tilewright {
 namespace {
 
 struct Item {
-  v1::WorkItem work;  // with its current trial id
+  v1::WorkItem work;     // with its current trial id
+  std::string added_as;  // its first trial id
   enum class State { kQueued, kLeased, kLost, kDone } state = State::kQueued;
   int losses = 0;
   uint64_t lease = 0;  // counter of the lease that has it
@@ -107,6 +108,7 @@ class LeaseBookImpl : public LeaseBook {
       item->work = work;
       if (work.trial_id().empty()) item->work.set_trial_id(options_.new_id());
       if (work.has_screen()) run->by_schedule[work.screen().schedule()] = item;
+      item->added_as = item->work.trial_id();
       run->by_id[item->work.trial_id()] = item;
       run->queue.push_back(std::move(item));
       ++run->queued;
@@ -279,11 +281,13 @@ class LeaseBookImpl : public LeaseBook {
     return Finish(run, item.get());
   }
 
-  bool CommittedFinals(const std::string& run_id, const std::string& trial_id) override {
+  std::optional<std::string> CommittedFinals(const std::string& run_id,
+                                             const std::string& trial_id) override {
     Run* run = FindRun(run_id);
-    if (run == nullptr) return false;
+    if (run == nullptr) return std::nullopt;
     auto it = run->by_id.find(trial_id);
-    return it != run->by_id.end() && Finish(run, it->second.get());
+    if (it == run->by_id.end() || !Finish(run, it->second.get())) return std::nullopt;
+    return it->second->added_as;
   }
 
   void Retry(const std::string& run_id, const std::string& trial_id, bool blame) override {

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -120,7 +121,10 @@ class LeaseBook {
   // was not done yet: the tuner waits for it.
   virtual bool Committed(const std::string& run_id, const v1::TrialResult& result,
                          bool is_trial) = 0;
-  virtual bool CommittedFinals(const std::string& run_id, const std::string& trial_id) = 0;
+  // The same for finals, which take new trial ids when they are leased again: the id under which
+  // they were added, by which the tuner knows them, if this ended them.
+  virtual std::optional<std::string> CommittedFinals(const std::string& run_id,
+                                                     const std::string& trial_id) = 0;
   // Queues the item again under a new trial id, at the head. `blame`: counts as one of its
   // infrastructure failures. Nothing if `trial_id` is no longer leased.
   virtual void Retry(const std::string& run_id, const std::string& trial_id, bool blame) = 0;

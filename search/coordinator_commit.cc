@@ -3,6 +3,7 @@
 // stored.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -248,10 +249,12 @@ void CoordinatorCore::TellOfCommit(const CommitBatch& batch, const std::vector<T
   }
   for (size_t i = 0; i < batch.trials.size(); ++i) TellOfTrial(batch.trials[i], fates[i]);
   for (const CommitBatch::Finals& finals : batch.finals) {
-    if (!book_->CommittedFinals(finals.run_id, finals.result.trial_id())) continue;
+    std::optional<std::string> id = book_->CommittedFinals(finals.run_id, finals.result.trial_id());
+    if (!id) continue;
     TuningEvent event;
     event.kind = TuningEvent::Kind::kFinals;
     event.finals = finals.result;
+    event.finals.set_trial_id(*std::move(id));
     event.device = finals.device;
     event.suits_run = true;
     Tell(finals.run_id, std::move(event));

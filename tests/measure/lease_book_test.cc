@@ -512,8 +512,26 @@ TEST_F(LeaseBookTest, FinalsAreLeasedAloneAndCommittedOnce) {
   EXPECT_EQ(book_->JudgeFinals(ReturnOf(worker, lease.epoch()), result).kind, Kind::kInvalid);
   result.add_entrants()->set_schedule("b");
   EXPECT_EQ(book_->JudgeFinals(ReturnOf(worker, lease.epoch()), result).kind, Kind::kCommit);
-  EXPECT_TRUE(book_->CommittedFinals(Id(1), result.trial_id()));
+  EXPECT_EQ(book_->CommittedFinals(Id(1), result.trial_id()), result.trial_id());
   EXPECT_EQ(book_->JudgeFinals(ReturnOf(worker, lease.epoch()), result).kind, Kind::kDuplicate);
+}
+
+TEST_F(LeaseBookTest, FinalsLostWithTheirWorkerComeBackUnderTheIdTheyWereAddedAs) {
+  ASSERT_TRUE(book_->AddItems(Id(1), {FinalsOf({"a"})}).ok());
+  const v1::LeaseReply first = Lease(Enrol("gpu", "w"));
+  ASSERT_EQ(first.items_size(), 1);
+  now_ += absl::Hours(1);
+  book_->Expire(now_);
+  const std::string worker = Enrol("gpu", "w");
+  const v1::LeaseReply again = Lease(worker);
+  ASSERT_EQ(again.items_size(), 1);
+  EXPECT_NE(again.items(0).trial_id(), first.items(0).trial_id());
+  v1::FinalsResult result;
+  result.set_trial_id(again.items(0).trial_id());
+  result.add_entrants()->set_schedule("a");
+  EXPECT_EQ(book_->JudgeFinals(ReturnOf(worker, again.epoch()), result).kind, Kind::kCommit);
+  EXPECT_EQ(book_->CommittedFinals(Id(1), result.trial_id()), first.items(0).trial_id());
+  EXPECT_EQ(book_->CommittedFinals(Id(1), result.trial_id()), std::nullopt);
 }
 
 // Random operations of several workers, with lost answers, deaths and silences, against a model of
