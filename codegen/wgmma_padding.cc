@@ -18,6 +18,7 @@ using llvm::Value;
 constexpr int kCopyThreads = 256;
 constexpr int kCopyBlocksPerCore = 8;
 constexpr int kPieceBytes = 16;
+constexpr int kPiecesAtOnce = 4;
 
 // Four words from eight, `bytes` (0 … 15) further on.
 Value* ShiftedPiece(WgmmaKernel& k, Value* low, Value* high, Value* bytes) {
@@ -63,22 +64,48 @@ class OperandCopy {
     Value* count = b.CreateNUWMul(per_batch, batches);
     DeviceVariable number(k_.m, "piece");
     number.Set(b.CreateAdd(b.CreateMul(k_.ptx.BlockIndex(), k_.I32(kCopyThreads)), k_.thread));
+    // Several pieces at once, loads first, so that more bytes are on their way. Past the end the
+    // last piece is read again, and not written.
+    const int64_t stride = int64_t{blocks} * kCopyThreads;
     While(
         k_.m, "piece", [&] { return b.CreateICmpULT(number.Get(), count); },
         [&] {
           Value* now = number.Get();
-          Value* batch = b.CreateUDiv(now, per_batch);
-          Value* in_batch = b.CreateSub(now, b.CreateMul(batch, per_batch));
-          Value* line = b.CreateUDiv(in_batch, pieces);
-          CopyPiece(Wide(batch), Wide(line), b.CreateSub(in_batch, b.CreateMul(line, pieces)));
-          number.Set(b.CreateAdd(now, k_.I32(int64_t{blocks} * kCopyThreads)));
+          std::vector<Piece> copies;
+          for (int i = 0; i < kPiecesAtOnce; ++i) {
+            Value* own = b.CreateAdd(now, k_.I32(i * stride));
+            Value* exists = b.CreateICmpULT(own, count);
+            own = b.CreateSelect(exists, own, b.CreateSub(count, k_.I32(1)));
+            Value* batch = b.CreateUDiv(own, per_batch);
+            Value* in_batch = b.CreateSub(own, b.CreateMul(batch, per_batch));
+            Value* line = b.CreateUDiv(in_batch, pieces);
+            Value* piece = b.CreateSub(in_batch, b.CreateMul(line, pieces));
+            copies.push_back(LoadPiece(Wide(batch), Wide(line), piece));
+            copies.back().exists = exists;
+          }
+          for (const Piece& copy : copies) {
+            Value* words = ShiftedPiece(k_, copy.low, copy.high, copy.off);
+            k_.m.If(copy.exists, [&] {
+              b.CreateAlignedStore(words, b.CreateGEP(b.getInt8Ty(), k_.entry.workspace, copy.to),
+                                   llvm::Align(kPieceBytes));
+            });
+          }
+          number.Set(b.CreateAdd(now, k_.I32(kPiecesAtOnce * stride)));
         });
   }
 
  private:
+  struct Piece {
+    Value* low;  // the aligned piece that it begins in, and the next
+    Value* high;
+    Value* off;     // bytes from the first one's start
+    Value* to;      // bytes from the workspace's start
+    Value* exists;  // i1
+  };
+
   Value* Wide(Value* value) { return k_.b.CreateZExt(value, k_.b.getInt64Ty()); }
 
-  void CopyPiece(Value* batch, Value* line, Value* piece) {
+  Piece LoadPiece(Value* batch, Value* line, Value* piece) {
     llvm::IRBuilder<>& b = k_.b;
     std::vector<Value*> indices = reads_.AtBatch(source_, batch);
     if (operand_.transposed) {
@@ -98,13 +125,11 @@ class OperandCopy {
     Value* left = b.CreateSub(b.CreateMul(length_, k_.I32(bytes_)), b.CreateMul(piece, k_.I32(16)));
     Value* reaches = b.CreateICmpUGT(b.CreateAdd(left, off), k_.I32(kPieceBytes));
     Value* next = b.CreateSelect(reaches, b.CreateAdd(aligned, k_.m.Int(kPieceBytes)), aligned);
-    Value* words = ShiftedPiece(k_, low, Load(next), off);
     Value* at = b.CreateAdd(b.CreateNSWMul(batch, k_.m.Int(operand_.lines)), line);
     at = b.CreateNSWMul(at, k_.m.Int(operand_.pitch * bytes_));
     at = b.CreateAdd(at, b.CreateMul(Wide(piece), k_.m.Int(kPieceBytes)));
     at = b.CreateAdd(at, k_.m.Int(operand_.workspace_offset));
-    b.CreateAlignedStore(words, b.CreateGEP(b.getInt8Ty(), k_.entry.workspace, at),
-                         llvm::Align(kPieceBytes));
+    return {low, Load(next), off, at, nullptr};
   }
 
   Value* Load(Value* address) {

@@ -239,7 +239,9 @@ double WgmmaCost(const WgmmaProblem& p, const WgmmaWishes& wishes) {
   const double waves = std::ceil(tiles / p.target.cores);
   const double bytes = (tile_m + tile_n) * static_cast<double>(p.k * p.bytes);
   const double feed = std::max(SharedReadCycles(p, tile_m, tile_n), bytes / 46);
-  const double epilogue = 1000 + tile_m * tile_n * p.output_bytes / 16;
+  // An SM issues 128 threads' instructions a cycle.
+  const double epilogue =
+      1000 + tile_m * tile_n * (p.output_bytes / 16.0 + p.epilogue_instructions / 128);
   const double product = std::max(MmaCycles(p, tile_m, tile_n), feed);
   return pingpong ? waves * std::max(product, epilogue) + epilogue : waves * (product + epilogue);
 }
@@ -266,6 +268,11 @@ void WishStages(const WgmmaProblem& p, WgmmaWishes* wishes) {
 }
 
 WgmmaWishes BestWishes(const WgmmaProblem& p) {
+  // An epilogue that computes needs registers beside the sums: with 208 of them ptxas 13.0 spills.
+  auto most_sums = [&](int64_t consumers) {
+    const int64_t limit = AccumulatorLimit(consumers, 24);
+    return p.epilogue_instructions > 0 ? std::min<int64_t>(limit, 128) : limit;
+  };
   WgmmaWishes best;
   double least = -1;
   for (int64_t swap : {0, 1}) {
@@ -277,7 +284,7 @@ WgmmaWishes BestWishes(const WgmmaProblem& p) {
               tile_m - 64 < p.rows(swap) && tile_n - 8 < p.columns(swap) &&
               SumsPerAccumulator(p.bytes) *
                       Accumulators(ConsumerRows(pingpong == 1, consumers, tile_m), tile_n) <=
-                  AccumulatorLimit(consumers, 24);
+                  most_sums(consumers);
           // Stores by rows want rows of n in a warp.
           if (!fits || (swap == 1 && !p.tma_store)) continue;
           WgmmaWishes wishes = {{"swap", swap},     {"mode", pingpong}, {"consumers", consumers},

@@ -73,6 +73,34 @@ absl::StatusOr<OperandStudy> StudyOperand(const Workload& workload, const Contra
   return NoWgmma(absl::StrCat("operand ", name, " must be contiguous along k or its rows"));
 }
 
+// Functions are polynomials and divisions (codegen/math.cc), reads a load and its address.
+double EpilogueInstructions(const Expr& epilogue) {
+  double count = 0;
+  Walk(epilogue, [&](const Expr& e) {
+    if (e.kind == Expr::Kind::kRead) count += 10;
+    if (e.kind != Expr::Kind::kCall) return;
+    switch (e.function) {
+      case Function::kExp:
+      case Function::kLog:
+      case Function::kTanh:
+      case Function::kErf:
+      case Function::kSigmoid:
+      case Function::kGelu:
+      case Function::kSilu:
+        count += 100;
+        break;
+      case Function::kDiv:
+      case Function::kSqrt:
+      case Function::kRsqrt:
+        count += 15;
+        break;
+      default:
+        count += 2;
+    }
+  });
+  return count;
+}
+
 std::vector<DecisionValue> Steps(int64_t first, int64_t last, int64_t step) {
   std::vector<int64_t> numbers;
   for (int64_t number = first; number <= last; number += step) numbers.push_back(number);
@@ -133,6 +161,7 @@ absl::StatusOr<WgmmaProblem> StudyWgmma(const Workload& workload, const Target& 
                 c.output_column_stride.Is(1) && StartsAtItsTensor(c.output_subscripts) &&
                 (c.m.indices.empty() || IsTmaStride(c.output_row_stride, p.output_bytes)) &&
                 BatchFitsTma(workload, c, c.output, c.output_subscripts, axes, p.output_bytes);
+  if (!c.plain_epilogue) p.epilogue_instructions = EpilogueInstructions(*c.epilogue);
   p.contraction = std::move(contraction);
   return p;
 }

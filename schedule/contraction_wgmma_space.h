@@ -44,6 +44,8 @@ struct WgmmaProblem {
   bool b_padded = false;
   int output_bytes = 2;
   bool tma_store = false;  // the output can leave through TMA
+  // What finishing one element costs beside storing it, in instructions, roughly.
+  double epilogue_instructions = 0;
 
   int64_t rows(bool swap) const { return swap ? n : m; }
   int64_t columns(bool swap) const { return swap ? m : n; }

@@ -88,6 +88,9 @@ TEST(ContractionWgmma, TransposesBatchesTypesAndEpiloguesAreAssembled) {
            {"C[b,m,n] = sum(k: A[b,m,k] * B[b,n,k])", "b=8 m=200 n=256 k=128", "bf16"},
            {"C[m,n] = gelu(sum(k: A[m,k] * B[n,k]) + bias[n])", "m=512 n=512 k=512",
             "bf16,bias:f32"},
+           {"C[m,n] = gelu(sum(k: A[m,k] * B[n,k]) + bias[n])", "m=4096 n=4096 k=4096",
+            "bf16,bias:f32"},
+           {"C[m,n] = sum(k: A[m,k] * B[n,k]) + R[m,n]", "m=4096 n=4096 k=4096", "bf16"},
            {"C[m,n] = relu(sum(k: A[m,k] * B[n,k]) * 0.5 + R[m,n])", "m=512 n=512 k=512",
             "bf16"}}) {
     const Workload workload = WorkloadOf(program.expression, program.sizes, program.types);
