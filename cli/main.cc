@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/flag_sources.h"
 #include "codegen/writer.h"
+#include "measure/cuda_device.h"
 
 namespace {
 
@@ -36,7 +37,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION " (" +
                                         tilewright::ToolchainId({.backend = "host"}) +
-                                        ", cuda " TILEWRIGHT_CUDA_STATE ")");
+                                        ", cuda devices " +
+                                        std::string(tilewright::CudaBuildState()) + ")");
   std::map<CLI::App*, std::function<int()>> run;
   for (const tilewright::Command& command : tilewright::AllCommands()) {
     CLI::App* sub = app.add_subcommand(command.name, command.help);

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "measure/workbench.h"
+#include "measure/devices.h"
 #include "schedule/operators.h"
 #include "schedule/workload_file.h"
 
@@ -44,13 +44,16 @@ void TaskFlags::Add(CLI::App* app) {
                   "no index names");
   app->add_option("--type", types, "element types: f32, or bf16,bias:f32");
   app->add_option("--workloads", workload_file, "a file of workloads, one per line");
-  app->add_option("--target", target, "a target's kind; `cpu` alone is the one of this machine")
+  app->add_option("--target", target,
+                  "a target's kind; `cpu` or `cuda` alone is the one of this machine")
       ->capture_default_str();
   app->add_option("--regime", regime, "what is measured: cache=cold|warm chain=plain data=normal");
   app->add_option("--at", at,
                   "sizes to measure ranged workloads at: t=8192; default: the upper ends");
   app->add_option("--cores", cores, "cores of the CPU to use; 0: all this process may use")
       ->check(CLI::Range(0, 4096));
+  app->add_option("--device", device,
+                  "of several GPUs: a UUID, its beginning, or a number; default: the first");
 }
 
 absl::StatusOr<std::vector<TuneTask>> TaskFlags::AllTasks() const {
@@ -118,9 +121,10 @@ absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
 
 absl::StatusOr<Target> TaskFlags::FindTarget() const {
   if (TargetIsHere()) {
-    absl::StatusOr<DeviceDescription> device = DescribeCpu(cores);
-    if (!device.ok()) return device.status();
-    return device->target;
+    const absl::StatusOr<DeviceDescription> found =
+        DescribeDevice({.kind = target, .cores = cores, .device = device});
+    if (!found.ok()) return found.status();
+    return found->target;
   }
   if (absl::StrContains(target, "{")) return ParseTarget(target);
   absl::StatusOr<Target> known = tilewright::FindTarget(target);

@@ -27,18 +27,20 @@ struct TaskFlags {
   std::string at;                  // --at
   std::string target = "cpu";      // --target
   int cores = 0;                   // --cores
+  std::string device;              // --device
 
   void Add(CLI::App* app);
   // The tasks in the order given. InvalidArgument says what is wrong and where.
   absl::StatusOr<std::vector<TuneTask>> AllTasks() const;
   // The same without later twins (same key): what is worth tuning.
   absl::StatusOr<std::vector<TuneTask>> Tasks() const;
-  // `cpu` alone is the kind found here; a kind is looked up, or read if it is a target's full text.
+  // `cpu` or `cuda` alone is the kind found here; a kind is looked up, or read if it is a target's
+  // full text.
   absl::StatusOr<Target> FindTarget() const;
   // InvalidArgument unless `target`, as FindTarget gave it, is what this machine can measure.
   absl::Status CheckIsHere(const Target& target) const;
   // True if the target is the word for this machine's.
-  bool TargetIsHere() const { return target == "cpu"; }
+  bool TargetIsHere() const { return target == "cpu" || target == "cuda"; }
 };
 
 // What people call a task: its name in the workload file, else its expression.

@@ -129,7 +129,8 @@ struct Fleet {
   std::unique_ptr<TuningClient> client;
 };
 
-absl::StatusOr<Fleet> StartFleet(const TuneFlags& flags, std::unique_ptr<Database> writer) {
+absl::StatusOr<Fleet> StartFleet(const TuneFlags& flags, const Target& target,
+                                 std::unique_ptr<Database> writer) {
   Fleet fleet;
   absl::StatusOr<std::unique_ptr<PrivateDirectory>> directory = PrivateDirectory::Make();
   if (!directory.ok()) return directory.status();
@@ -139,8 +140,16 @@ absl::StatusOr<Fleet> StartFleet(const TuneFlags& flags, std::unique_ptr<Databas
       Coordinator::Start({.listen = {address}}, NewLogSink(std::move(writer)));
   if (!coordinator.ok()) return coordinator.status();
   fleet.coordinator = *std::move(coordinator);
-  LocalWorkerOptions options{.address = address,
-                             .flags = {"--cores", absl::StrCat(flags.tasks.cores)}};
+  LocalWorkerOptions options{.address = address};
+  if (target.is_gpu()) {
+    // Leases so long that all builders have work while the device measures.
+    options.flags = {"--target", "cuda", "--batch", "16"};
+    if (!flags.tasks.device.empty()) {
+      options.flags.insert(options.flags.end(), {"--device", flags.tasks.device});
+    }
+  } else {
+    options.flags = {"--cores", absl::StrCat(flags.tasks.cores)};
+  }
   if (!flags.dump.empty()) options.flags.insert(options.flags.end(), {"--dump", flags.dump});
   absl::StatusOr<std::unique_ptr<LocalWorker>> worker = LocalWorker::Start(std::move(options));
   if (!worker.ok()) return worker.status();
@@ -183,7 +192,7 @@ int Tune(TuneFlags& flags) {
   absl::StatusOr<std::unique_ptr<Database>> reader = Database::OpenReader(flags.db);
   if (!reader.ok()) return FailToOpen(reader.status());
   HandleInterrupts();
-  absl::StatusOr<Fleet> fleet = StartFleet(flags, *std::move(writer));
+  absl::StatusOr<Fleet> fleet = StartFleet(flags, *target, *std::move(writer));
   if (!fleet.ok()) return Fail(fleet.status());
 
   const absl::Time deadline = absl::Now() + flags.options.time_limit;

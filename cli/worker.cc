@@ -25,7 +25,13 @@ std::function<int()> AddWorker(CLI::App* app) {
   app->add_option("--connect", options->address,
                   "the coordinator: unix:/run/x.sock or 127.0.0.1:PORT")
       ->required();
-  app->add_option("--cores", options->cores, "cores of the CPU device; 0: all this process may use")
+  app->add_option("--target", options->device.kind, "the kind of device: cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  app->add_option("--device", options->device.device,
+                  "of several GPUs: a UUID, its beginning, a number, or all; default: the first");
+  app->add_option("--cores", options->device.cores,
+                  "cores of the CPU device; 0: all this process may use")
       ->check(CLI::Range(0, 4096));
   app->add_option("--name", options->name,
                   "what people call this worker; default: the host's name");

@@ -1,16 +1,25 @@
-# `bundle`: build/PRESET/tilewright-VERSION-linux-x86_64.tar.xz, with the executable and every shared library it needs but the C
-# library's own, for machines that have none of the build's packages. Included last, by the top CMakeLists.txt.
+# `bundle`: build/PRESET/tilewright-VERSION-linux-x86_64.tar.xz, with the executable, the tests that need a GPU, and every shared
+# library they need but the C library's own, for machines that have none of the build's packages. Included last, by the top CMakeLists.txt.
 if(NOT TARGET tilewright)
   return()
 endif()
 
 # Libraries lie beside the executable. DT_RPATH, which the libraries' own look-ups inherit, not DT_RUNPATH, which they do not.
-set_property(TARGET tilewright APPEND PROPERTY BUILD_RPATH "\$ORIGIN/../lib")
-target_link_options(tilewright PRIVATE -Wl,--disable-new-dtags)
+set(bundle_targets tilewright)
+if(TARGET gpu_test)
+  list(APPEND bundle_targets gpu_test)
+endif()
+set(bundle_files)
+foreach(target IN LISTS bundle_targets)
+  set_property(TARGET ${target} APPEND PROPERTY BUILD_RPATH "\$ORIGIN/../lib")
+  target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
+  list(APPEND bundle_files "$<TARGET_FILE:${target}>")
+endforeach()
+list(JOIN bundle_files "|" bundle_files)
 
 set(bundle_name "tilewright-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}")
 set(bundle_stage "${PROJECT_BINARY_DIR}/bundle/${bundle_name}")
-set(stage_command "${CMAKE_COMMAND}" "-DEXECUTABLE=$<TARGET_FILE:tilewright>" "-DSTAGE=${bundle_stage}"
+set(stage_command "${CMAKE_COMMAND}" "-DEXECUTABLES=${bundle_files}" "-DSTAGE=${bundle_stage}"
   "-DSTRIP=${CMAKE_STRIP}" -P "${PROJECT_SOURCE_DIR}/cmake/StageBundle.cmake")
 
 add_custom_target(bundle
@@ -18,7 +27,7 @@ add_custom_target(bundle
   COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_BINARY_DIR}/bundle"
     "${CMAKE_COMMAND}" -E tar cJf "${PROJECT_BINARY_DIR}/${bundle_name}.tar.xz" "${bundle_name}"
   COMMENT "${bundle_name}.tar.xz"
-  DEPENDS tilewright
+  DEPENDS ${bundle_targets}
   VERBATIM)
 
 if(TILEWRIGHT_TESTS AND NOT TILEWRIGHT_SANITIZE)

@@ -16,3 +16,21 @@ llvm_map_components_to_libnames(TILEWRIGHT_LLVM_LIBS core support passes orcjit 
 if(TILEWRIGHT_TESTS)
   find_package(GTest REQUIRED)
 endif()
+
+# The CUDA device needs cuda.h and cupti.h to be compiled; driver, CUPTI and NVML are loaded at run time.
+set(TILEWRIGHT_CUDA AUTO CACHE STRING "Measure on NVIDIA GPUs: AUTO (if cuda.h and cupti.h are found), ON or OFF")
+set_property(CACHE TILEWRIGHT_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(TILEWRIGHT_WITH_CUDA OFF)
+if(NOT TILEWRIGHT_CUDA STREQUAL "OFF")
+  foreach(header cuda cupti)
+    find_path(TILEWRIGHT_${header}_INCLUDE ${header}.h HINTS "$ENV{CUDA_HOME}" /usr/local/cuda
+      PATH_SUFFIXES include extras/CUPTI/include)
+  endforeach()
+  if(TILEWRIGHT_cuda_INCLUDE AND TILEWRIGHT_cupti_INCLUDE)
+    set(TILEWRIGHT_WITH_CUDA ON)
+  elseif(TILEWRIGHT_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "TILEWRIGHT_CUDA=ON needs cuda.h (found: ${TILEWRIGHT_cuda_INCLUDE}) and cupti.h (found: "
+      "${TILEWRIGHT_cupti_INCLUDE}); set CUDA_HOME")
+  endif()
+endif()
+message(STATUS "CUDA devices: ${TILEWRIGHT_WITH_CUDA} (TILEWRIGHT_CUDA=${TILEWRIGHT_CUDA}, headers in ${TILEWRIGHT_cuda_INCLUDE})")

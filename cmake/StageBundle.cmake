@@ -1,7 +1,9 @@
-# Run with -P. Copies EXECUTABLE and the shared libraries that it needs to STAGE/bin and STAGE/lib, stripped. With RUN, then
-# starts it from an empty directory with an empty environment and checks that it takes its libraries from the stage alone.
+# Run with -P. Copies EXECUTABLES (separated by |) and the shared libraries that they need to STAGE/bin and STAGE/lib, stripped.
+# With RUN, then starts the first from an empty directory with an empty environment and checks that it takes its libraries from the
+# stage alone.
+string(REPLACE "|" ";" EXECUTABLES "${EXECUTABLES}")
 file(REMOVE_RECURSE "${STAGE}")
-file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${EXECUTABLE}"
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${EXECUTABLES}
   RESOLVED_DEPENDENCIES_VAR libraries
   UNRESOLVED_DEPENDENCIES_VAR missing
   # The C library's and the loader belong to the machine that the bundle runs on.
@@ -10,11 +12,12 @@ if(missing)
   message(FATAL_ERROR "bundle: no file for ${missing}")
 endif()
 file(MAKE_DIRECTORY "${STAGE}/bin" "${STAGE}/lib")
-file(COPY "${EXECUTABLE}" DESTINATION "${STAGE}/bin")
+file(COPY ${EXECUTABLES} DESTINATION "${STAGE}/bin")
 file(COPY ${libraries} DESTINATION "${STAGE}/lib" FOLLOW_SYMLINK_CHAIN)
-get_filename_component(name "${EXECUTABLE}" NAME)
-file(GLOB files "${STAGE}/lib/*")
-foreach(file IN LISTS files ITEMS "${STAGE}/bin/${name}")
+list(GET EXECUTABLES 0 first)
+get_filename_component(name "${first}" NAME)
+file(GLOB files "${STAGE}/lib/*" "${STAGE}/bin/*")
+foreach(file IN LISTS files)
   if(NOT IS_SYMLINK "${file}")
     execute_process(COMMAND "${STRIP}" --strip-unneeded "${file}" COMMAND_ERROR_IS_FATAL ANY)
   endif()

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "codegen/device_check.h"
 #include "measure/child_process.h"
 #include "measure/children.h"
 #include "measure/failure.h"
@@ -17,6 +18,7 @@ absl::StatusOr<Kernel> Build(const v1::BuildTask& task, const Catalogue& catalog
   if (!workload.ok()) return workload.status();
   absl::StatusOr<Target> target = ParseTarget(task.target_text());
   if (!target.ok()) return target.status();
+  if (task.device_check()) return WriteDeviceCheck(*workload, *target);
   if (task.schedule().empty()) {
     return WriteReferenceKernel(*workload, *target, task.reference_u_acc(), target->cores);
   }

@@ -6,13 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "measure/frames.h"
+#include "measure/runner_session.h"
 
 namespace tilewright {
 namespace {
-
-// All ones is NaN in every floating type; the other is a small finite value in all of them.
-constexpr unsigned char kFirstPoison = 0xff;
-constexpr unsigned char kSecondPoison = 0x2b;
 
 // The first byte at which two buffers of one output differ, gaps aside; -1: none.
 int64_t FirstDifference(const OutputLayout& layout, const std::byte* a, const std::byte* b,
@@ -60,8 +57,8 @@ std::optional<CandidateFailure> CheckedCalls::CallTwice(int set, const char* why
                                                         double hopeless_seconds, double* seconds) {
   double first = 0;
   double second = 0;
-  caller_.FillWorkspace(kFirstPoison);
-  std::optional<CandidateFailure> failure = Call(set, kFirstPoison, why, &first);
+  caller_.FillWorkspace(kNanPoison);
+  std::optional<CandidateFailure> failure = Call(set, kNanPoison, why, &first);
   *seconds = first;
   if (failure && failure->kind != FailureKind::kWrongOutput) return failure;
   if (!failure && first > hopeless_seconds) return std::nullopt;
@@ -74,8 +71,8 @@ std::optional<CandidateFailure> CheckedCalls::CallTwice(int set, const char* why
       memcpy(kept[o].data() + begin, buffer.data + begin, end - begin);
     });
   }
-  caller_.FillWorkspace(kSecondPoison);
-  std::optional<CandidateFailure> second_failure = Call(set, kSecondPoison, why, &second);
+  caller_.FillWorkspace(kFinitePoison);
+  std::optional<CandidateFailure> second_failure = Call(set, kFinitePoison, why, &second);
   if (second_failure && second_failure->kind != FailureKind::kWrongOutput) return second_failure;
   *seconds = std::min(first, second);
   for (int o = 0; o < shape_.sets->outputs(); ++o) {
@@ -84,7 +81,7 @@ std::optional<CandidateFailure> CheckedCalls::CallTwice(int set, const char* why
     const int64_t at = FirstDifference(layout, kept[o].data(), buffer.data, pool_);
     if (at < 0) continue;
     const bool unwritten =
-        kept[o][at] == std::byte{kFirstPoison} && buffer.data[at] == std::byte{kSecondPoison};
+        kept[o][at] == std::byte{kNanPoison} && buffer.data[at] == std::byte{kFinitePoison};
     if (unwritten) {
       return CandidateFailure{
           FailureKind::kWrongOutput,

@@ -85,13 +85,16 @@ bool Agree(double reference, double bound, double interpreted) {
          bound + 1e-11 * std::max(std::fabs(reference), std::fabs(interpreted)) + 1e-300;
 }
 
-absl::Status CompareWithInterpreter(const Workload& workload, const BufferSets& sets, int set,
-                                    const RawReference& raw, uint64_t seed) {
+}  // namespace
+
+absl::Status CompareWithInterpreter(const Workload& workload, const Sizes& sizes,
+                                    const std::vector<const void*>& inputs, uint64_t seed,
+                                    const ReadReference& read) {
   absl::StatusOr<std::unique_ptr<Interpreter>> interpreter =
-      Interpreter::Make(workload, sets.sizes(), sets.Inputs(set));
+      Interpreter::Make(workload, sizes, inputs);
   if (!interpreter.ok()) return interpreter.status();
   for (size_t o = 0; o < workload.outputs().size(); ++o) {
-    const OutputLayout layout = LayoutOfOutput(workload, static_cast<int>(o), sets.sizes());
+    const OutputLayout layout = LayoutOfOutput(workload, static_cast<int>(o), sizes);
     for (int64_t number : ChoosePoints(layout.shape, seed + o)) {
       std::vector<int64_t> point(layout.shape.size());
       int64_t rest = number;
@@ -104,18 +107,18 @@ absl::Status CompareWithInterpreter(const Workload& workload, const BufferSets& 
                                                           layout.PointText(number), ": ",
                                                           value.status().message()));
       }
-      if (!Agree(raw.values[o][number], raw.bounds[o][number], *value)) {
+      const absl::StatusOr<Expectation> element = read(static_cast<int>(o), number);
+      if (!element.ok()) return element.status();
+      if (!Agree(element->reference, element->bound, *value)) {
         return absl::FailedPreconditionError(absl::StrFormat(
             "the reference kernel and the interpreter disagree at %s: %.17g (error bound %.3g) "
             "and %.17g",
-            layout.PointText(number), raw.values[o][number], raw.bounds[o][number], *value));
+            layout.PointText(number), element->reference, element->bound, *value));
       }
     }
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 OutputLayout LayoutOfOutput(const Workload& workload, int output, absl::Span<const int64_t> sizes) {
   const int tensor = workload.outputs()[output];
@@ -138,7 +141,11 @@ absl::StatusOr<std::vector<Expected>> MakeReferences(
     if (!raw.ok()) return raw.status();
     if (content == 0) {
       progress("comparing the reference with the interpreter");
-      absl::Status status = CompareWithInterpreter(workload, sets, content, *raw, seed);
+      absl::Status status = CompareWithInterpreter(
+          workload, sets.sizes(), sets.Inputs(content), seed,
+          [&](int output, int64_t number) -> absl::StatusOr<Expectation> {
+            return Expectation{raw->values[output][number], raw->bounds[output][number]};
+          });
       if (!status.ok()) return status;
     }
     progress("keeping the reference");

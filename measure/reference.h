@@ -30,6 +30,14 @@ absl::StatusOr<std::vector<Expected>> MakeReferences(
     const Workload& workload, const BufferSets& sets, KernelCaller& reference, uint64_t seed,
     LaunchPool& pool, const std::function<void(const std::string&)>& progress);
 
+// What a reference holds of an output's element: value and bound.
+using ReadReference = std::function<absl::StatusOr<Expectation>(int output, int64_t number)>;
+// Holds a reference against the interpreter at seeded points, corners and tails of every output.
+// `inputs`: the parameters that it was made of. FailedPrecondition as MakeReferences.
+absl::Status CompareWithInterpreter(const Workload& workload, const Sizes& sizes,
+                                    const std::vector<const void*>& inputs, uint64_t seed,
+                                    const ReadReference& read);
+
 // How an output lies in memory at these sizes.
 OutputLayout LayoutOfOutput(const Workload& workload, int output, absl::Span<const int64_t> sizes);
 

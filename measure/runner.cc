@@ -1,66 +1,30 @@
 // The runner: the one process that calls kernels. It answers requests on descriptor 3 until that
 // closes; whatever a kernel does to it, its parent survives and starts another.
-#include <sched.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
-#include <algorithm>
-#include <fstream>
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "measure/child_process.h"
 #include "measure/children.h"
 #include "measure/children.pb.h"
 #include "measure/crash_report.h"
 #include "measure/frames.h"
-#include "measure/launch_pool.h"
 #include "measure/runner_session.h"
+#include "schedule/target.h"
 
 namespace tilewright {
 namespace {
 
-// What kernels may allocate beyond the session's buffers: workspaces and their own hogging.
-constexpr rlim_t kKernelBytes = rlim_t{8} << 30;
-
-// The first `count` of the cores this process may use.
-std::vector<int> UsableCores(int count) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    for (int core = 0; core < CPU_SETSIZE && static_cast<int>(cores.size()) < count; ++core) {
-      if (CPU_ISSET(core, &set)) cores.push_back(core);
-    }
-  }
-  if (cores.empty()) cores.push_back(0);
-  return cores;
-}
-
-// Limits private writable memory to what is in use and kKernelBytes. Address space is not limited:
-// guard bands reserve much of it without using any.
-void LimitMemory() {
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word) {
-    rlim_t kibibytes = 0;
-    if (word != "VmData:" || !(status >> kibibytes)) continue;
-    rlimit limit;
-    getrlimit(RLIMIT_DATA, &limit);
-    limit.rlim_cur = std::min(limit.rlim_max, kibibytes * 1024 + kKernelBytes);
-    setrlimit(RLIMIT_DATA, &limit);
-    return;
-  }
-}
-
-void LiftMemoryLimit() {
-  rlimit limit;
-  getrlimit(RLIMIT_DATA, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_DATA, &limit);
-}
+// How a device of each backend is opened.
+struct DeviceRow {
+  const char* backend;
+  std::unique_ptr<RunnerDevice> (*make)();
+};
+constexpr DeviceRow kDevices[] = {{"host", NewCpuRunnerDevice}, {"nvptx", NewCudaRunnerDevice}};
 
 class Runner {
  public:
@@ -72,7 +36,7 @@ class Runner {
       if (absl::IsUnavailable(received)) return kChildExitFine;
       if (!received.ok()) return kChildExitBadParent;
       const children::RunnerReply reply = Answer(request);
-      if (pool_) pool_->SetActive(false);
+      if (device_) device_->SetActive(false);
       if (!SendMessage(kChildDescriptor, reply, kFrameSendTimeout).ok()) return kChildExitBadParent;
     }
   }
@@ -80,7 +44,7 @@ class Runner {
  private:
   children::RunnerReply Answer(const children::RunnerRequest& request) {
     children::RunnerReply reply;
-    if (pool_) pool_->SetActive(true);
+    if (device_) device_->SetActive(true);
     switch (request.request_case()) {
       case children::RunnerRequest::kOpen:
         *reply.mutable_opened() = Open(request.open());
@@ -100,26 +64,37 @@ class Runner {
   children::SessionOpened Open(const children::OpenSession& request) {
     children::SessionOpened opened;
     session_.reset();
-    LiftMemoryLimit();
-    const int cores = std::max(1, request.cores());
-    if (!pool_ || pool_->threads() != cores) {
-      pool_ = LaunchPool::Make(UsableCores(cores), [] { UseSignalStack(); });
-    }
-    pool_->SetActive(true);
-    absl::StatusOr<std::unique_ptr<RunnerSession>> session = RunnerSession::Open(
-        request, *pool_, [this](const std::string& phase, int entrant) { Tell(phase, entrant); });
+    absl::StatusOr<std::unique_ptr<RunnerSession>> session = OpenOn(request);
     opened.set_status_code(static_cast<int>(session.status().code()));
     opened.set_status_text(std::string(session.status().message()));
     if (session.ok()) {
       session_ = *std::move(session);
       opened.set_reference_seconds(session_->reference_seconds());
       opened.set_sets(session_->sets());
-      LimitMemory();
     }
     return opened;
   }
 
-  void Tell(const std::string& phase, int entrant) {
+  absl::StatusOr<std::unique_ptr<RunnerSession>> OpenOn(const children::OpenSession& request) {
+    const absl::StatusOr<Target> target = ParseTarget(request.target_text());
+    if (!target.ok()) return target.status();
+    if (!device_ || backend_ != target->backend) {
+      device_.reset();
+      for (const DeviceRow& row : kDevices) {
+        if (row.backend == target->backend) device_ = row.make();
+      }
+      backend_ = target->backend;
+    }
+    if (!device_) {
+      return absl::UnimplementedError(
+          absl::StrCat("no runner for devices of backend '", target->backend, "'"));
+    }
+    return device_->Open(
+        request, {[](const std::string& phase, int entrant) { Tell(phase, entrant); },
+                  [](const CandidateFailure& failure, int entrant) { End(failure, entrant); }});
+  }
+
+  static void Tell(const std::string& phase, int entrant) {
     children::RunnerReply reply;
     reply.mutable_progress()->set_phase(phase);
     reply.mutable_progress()->set_entrant(entrant);
@@ -127,7 +102,17 @@ class Runner {
     (void)SendMessage(kChildDescriptor, reply, kFrameSendTimeout);
   }
 
-  std::unique_ptr<LaunchPool> pool_;
+  // Without destructors: what they would free belongs to a device that no longer answers.
+  static void End(const CandidateFailure& failure, int entrant) {
+    children::RunnerReply reply;
+    SetFailure(failure, reply.mutable_ended()->mutable_failure());
+    reply.mutable_ended()->set_entrant(entrant);
+    (void)SendMessage(kChildDescriptor, reply, kFrameSendTimeout);
+    _exit(kChildExitFine);
+  }
+
+  std::string backend_;
+  std::unique_ptr<RunnerDevice> device_;
   std::unique_ptr<RunnerSession> session_;
 };
 

@@ -37,6 +37,14 @@ RunnerLink::Answer RunnerLink::Ask(const children::RunnerRequest& request,
         reply.reply_case() == children::RunnerReply::REPLY_NOT_SET) {
       return Ended(absl::InternalError("it sent nonsense"), step_timeout, last);
     }
+    if (reply.has_ended()) {
+      Answer answer;
+      const absl::StatusOr<FailureKind> kind = ParseFailureKind(reply.ended().failure().kind());
+      answer.failure = {kind.ok() ? *kind : FailureKind::kCrashed, reply.ended().failure().text()};
+      answer.entrant = reply.ended().entrant();
+      answer.killed = child_->Stop(kChildEndPatience).reaped;
+      return answer;
+    }
     if (!reply.has_progress()) {
       Answer answer;
       answer.reply = std::move(reply);

@@ -2,57 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <optional>
-#include <random>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
-#include "measure/checked_calls.h"
-#include "measure/crash_report.h"
-#include "measure/frames.h"
 #include "measure/inputs.h"
-#include "measure/statistics.h"
-#include "measure/thermal.h"
+#include "measure/reference.h"
 
 namespace tilewright {
 namespace {
 
-// Timing of one screening, in seconds (DESIGN.md 6: <= 40 ms of device time). Every set that is
-// timed is checked first, which costs more than timing it, so short kernels get less than is
-// allowed, and longer ones enough for so many calls.
-constexpr double kMostTiming = 40e-3;
-constexpr double kTimingBudget = 25e-3;
-constexpr int kWantedCalls = 4;
-// A candidate this much slower than the anchor cannot win: it is timed long enough to learn from,
-// no longer. A hopeless one's first call is its time.
-constexpr double kSlowRatio = 1.3;
-constexpr double kSlowBudget = 15e-3;
-constexpr int kSlowCalls = 5;
-constexpr double kHopelessRatio = 10;
-constexpr double kNeverHopeless = std::numeric_limits<double>::infinity();
-constexpr int kMostSamples = 64;
-// A workload whose sets do not cover the rotation is made cold before each pass over them, this
-// often.
-constexpr int kMostColdPasses = 4;
-// A burst of the finals lasts at least this long and this many calls. It begins with untimed calls
-// for kWakeSeconds: after an idle, threads, caches and the clock take about that long to be what
-// they are in a program that calls the kernel again and again.
-constexpr double kBurstSeconds = 50e-3;
-constexpr int kBurstCalls = 3;
-constexpr double kWakeSeconds = 10e-3;
-// Contents: four, or two where a reference is expensive.
 constexpr double kCheapOperations = 5e8;
 constexpr int64_t kCheapElements = 1 << 20;
 constexpr int kSeededShapes = 3;
 
-constexpr unsigned char kWarmUpPoison = 0xff;
-constexpr unsigned char kAfterPoison = 0x2b;
-constexpr double kProgressSeconds = 0.1;
+}  // namespace
 
 void SetFailure(const CandidateFailure& failure, v1::Failure* out) {
   out->set_kind(std::string(Info(failure.kind).name));
@@ -71,14 +35,6 @@ absl::StatusOr<Kernel> ParseBuiltKernel(const v1::BuiltKernel& built) {
   return kernel;
 }
 
-CandidateFailure LoadFailure(const absl::Status& status) {
-  const FailureKind kind =
-      absl::IsResourceExhausted(status) ? FailureKind::kOutOfMemory : FailureKind::kLaunchFailed;
-  return {kind, std::string(status.message())};
-}
-
-// The sizes a workload with ranges is checked at beside those it is measured at: the lower end and
-// three seeded ones, uniform in the logarithm, so that small sizes (tails) are well represented.
 std::vector<Sizes> ChooseExtraShapes(const Workload& workload, const Sizes& at, uint64_t seed) {
   std::vector<Sizes> shapes;
   if (!workload.has_range()) return shapes;
@@ -103,340 +59,22 @@ std::vector<Sizes> ChooseExtraShapes(const Workload& workload, const Sizes& at, 
   return shapes;
 }
 
-// How a screening is timed, once a first call's time is known.
-struct TimingPlan {
-  int calls;       // at most
-  double budget;   // seconds
-  int per_sample;  // calls
-};
-
-TimingPlan PlanTiming(double call_seconds, double anchor_seconds) {
-  const double call = std::max(call_seconds, 1e-9);
-  const auto calls_within = [&](double budget) {
-    return std::max(1, static_cast<int>(budget / call));
-  };
-  int calls =
-      std::max(calls_within(kTimingBudget), std::min(kWantedCalls, calls_within(kMostTiming)));
-  if (anchor_seconds > 0 && call > kSlowRatio * anchor_seconds) {
-    calls = std::max(calls_within(kSlowBudget), std::min(calls, kSlowCalls));
+int ChooseContents(const Workload& workload, const Sizes& at) {
+  int64_t elements = 0;
+  for (size_t o = 0; o < workload.outputs().size(); ++o) {
+    elements += LayoutOfOutput(workload, static_cast<int>(o), at).elements();
   }
-  return {calls, kMostTiming, std::max(1, calls / kMostSamples)};
+  const bool cheap = workload.Operations(at) < kCheapOperations && elements < kCheapElements;
+  return cheap ? 4 : 2;
 }
 
-class Session : public RunnerSession {
- public:
-  Session(Workload workload, LaunchPool& pool, Progress progress)
-      : workload_(std::move(workload)), pool_(pool), progress_(std::move(progress)) {}
-
-  absl::Status Prepare(const children::OpenSession& request) {
-    warm_ = request.warm();
-    limit_seconds_ = request.limit_seconds();
-    seed_ = request.input_seed();
-    absl::StatusOr<Kernel> reference = ParseBuiltKernel(request.reference());
-    if (!reference.ok()) return reference.status();
-    absl::StatusOr<std::unique_ptr<KernelCaller>> caller = KernelCaller::Make(*reference, pool_);
-    if (!caller.ok()) return caller.status();
-    const Sizes at(request.at_sizes().begin(), request.at_sizes().end());
-    if (absl::Status status = workload_.CheckSizes(at); !status.ok()) return status;
-    BufferSetsOptions options;
-    options.seed = seed_;
-    options.rotation_bytes = request.rotation_bytes();
-    int64_t elements = 0;
-    for (size_t o = 0; o < workload_.outputs().size(); ++o) {
-      elements += LayoutOfOutput(workload_, static_cast<int>(o), at).elements();
-    }
-    const bool cheap = workload_.Operations(at) < kCheapOperations && elements < kCheapElements;
-    options.contents = cheap ? 4 : 2;
-    if (absl::Status status = AddShape(at, options, **caller); !status.ok()) return status;
-    options.rotation_bytes = 0;
-    options.contents = 1;
-    for (const Sizes& sizes : ChooseExtraShapes(workload_, at, seed_)) {
-      ++options.seed;
-      if (absl::Status status = AddShape(sizes, options, **caller); !status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-
-  int sets() const override { return shapes_[0].sets->sets(); }
-  double reference_seconds() const override { return reference_seconds_; }
-
-  children::KernelScreened Screen(const children::ScreenKernel& request) override {
-    children::KernelScreened reply;
-    CheckEvidence evidence;
-    std::optional<CandidateFailure> failure = ScreenChecked(request, &evidence, &reply);
-    reply.set_check_json(evidence.ToJson());
-    if (failure) SetFailure(*failure, reply.mutable_failure());
-    return reply;
-  }
-
-  children::FinalsDone Finals(const children::RunFinals& request) override;
-
- private:
-  struct Entrant {
-    std::unique_ptr<KernelCaller> caller;
-    std::optional<CandidateFailure> failure;
-    CheckEvidence evidence;
-    std::vector<double> round_seconds;
-    double call_seconds = 0;
-  };
-
-  absl::Status AddShape(const Sizes& sizes, const BufferSetsOptions& options,
-                        KernelCaller& reference) {
-    Report("making inputs", 0);
-    absl::StatusOr<std::unique_ptr<BufferSets>> sets =
-        BufferSets::Make(workload_, sizes, options, pool_);
-    if (!sets.ok()) return sets.status();
-    const double start = MonotonicSeconds();
-    absl::StatusOr<std::vector<Expected>> expected =
-        MakeReferences(workload_, **sets, reference, options.seed, pool_,
-                       [this](const std::string& phase) { Report(phase, 0); });
-    if (!expected.ok()) return expected.status();
-    reference_seconds_ += MonotonicSeconds() - start;
-    shapes_.push_back({*std::move(sets), *std::move(expected)});
-    return absl::OkStatus();
-  }
-
-  void Report(const std::string& phase, int entrant) {
-    SetCrashPhase(phase.c_str(), entrant);
-    progress_(phase, entrant);
-    last_progress_ = MonotonicSeconds();
-  }
-  // For steps that may be short: tells the supervisor only now and then.
-  void Step(const std::string& phase, int entrant) {
-    SetCrashPhase(phase.c_str(), entrant);
-    if (MonotonicSeconds() - last_progress_ > kProgressSeconds) Report(phase, entrant);
-  }
-
-  CheckedCalls Checked(size_t shape, KernelCaller& caller, CheckEvidence* evidence, int entrant) {
-    return CheckedCalls(
-        shapes_[shape], caller, pool_,
-        [this, entrant](int set, const char* why) {
-          Step(absl::StrFormat("call on set %d, %s", set, why), entrant);
-        },
-        evidence);
-  }
-
-  static absl::Status Bind(const MeasuredShape& shape, KernelCaller& caller) {
-    std::vector<BufferTable> tables;
-    for (int set = 0; set < shape.sets->sets(); ++set) tables.push_back(shape.sets->Buffers(set));
-    return caller.Bind(shape.sets->sizes(), tables);
-  }
-
-  // Checks at the sizes beside those measured at; leaves the caller bound to the measured ones.
-  std::optional<CandidateFailure> CheckExtraShapes(KernelCaller& caller, CheckEvidence* evidence,
-                                                   int entrant) {
-    for (size_t s = 1; s < shapes_.size(); ++s) {
-      if (absl::Status status = Bind(shapes_[s], caller); !status.ok()) return LoadFailure(status);
-      const std::string why =
-          absl::StrCat("at sizes ", absl::StrJoin(shapes_[s].sets->sizes(), ","));
-      double seconds = 0;
-      std::optional<CandidateFailure> failure =
-          Checked(s, caller, evidence, entrant).CallTwice(0, why.c_str(), kNeverHopeless, &seconds);
-      if (failure) {
-        absl::StrAppend(&failure->text, " ", why);
-        return failure;
-      }
-    }
-    if (absl::Status status = Bind(shapes_[0], caller); !status.ok()) return LoadFailure(status);
-    return std::nullopt;
-  }
-
-  std::optional<CandidateFailure> ScreenChecked(const children::ScreenKernel& request,
-                                                CheckEvidence* evidence,
-                                                children::KernelScreened* reply);
-  void Time(KernelCaller& caller, int first, int window, const TimingPlan& plan,
-            children::KernelScreened* reply);
-  std::optional<CandidateFailure> CheckTime(double seconds) const;
-
-  std::optional<CandidateFailure> CheckAllSets(Entrant& entrant, int number, const char* when);
-  double Burst(Entrant& entrant, int number);
-
-  Workload workload_;
-  LaunchPool& pool_;
-  Progress progress_;
-  bool warm_ = false;
-  double limit_seconds_ = 0;
-  uint64_t seed_ = 1;
-  double reference_seconds_ = 0;
-  double last_progress_ = 0;
-  int cursor_ = 0;                     // where the rotation stands
-  std::vector<MeasuredShape> shapes_;  // the first is measured, the others are only checked
-};
-
-std::optional<CandidateFailure> Session::ScreenChecked(const children::ScreenKernel& request,
-                                                       CheckEvidence* evidence,
-                                                       children::KernelScreened* reply) {
-  Report("loading", 0);
-  absl::StatusOr<Kernel> kernel = ParseBuiltKernel(request.kernel());
-  if (!kernel.ok()) return LoadFailure(kernel.status());
-  absl::StatusOr<std::unique_ptr<KernelCaller>> made = KernelCaller::Make(*kernel, pool_);
-  if (!made.ok()) return LoadFailure(made.status());
-  KernelCaller& caller = **made;
-  if (auto failure = CheckExtraShapes(caller, evidence, 0)) return failure;
-
-  BufferSets& sets = *shapes_[0].sets;
-  CheckedCalls checked = Checked(0, caller, evidence, 0);
-  const int first = warm_ ? 0 : static_cast<int>(MixBits(request.seed()) % sets.sets());
-  double call_seconds = 0;
-  const double hopeless =
-      request.anchor_seconds() > 0 ? kHopelessRatio * request.anchor_seconds() : kNeverHopeless;
-  if (auto failure = checked.CallTwice(first, "warm-up", hopeless, &call_seconds)) return failure;
-  if (call_seconds > hopeless) {
-    // One call of such a candidate may take longer than a whole screening of another: it is all
-    // there is to learn.
-    reply->add_samples_seconds(call_seconds);
-    reply->set_device_ns(static_cast<uint64_t>(call_seconds * 1e9));
-    return CheckTime(call_seconds);
-  }
-  const TimingPlan plan = PlanTiming(call_seconds, request.anchor_seconds());
-  const int window = warm_ ? 1 : std::min(sets.sets(), plan.calls);
-  // At least one more set than the first is checked, so that one content's luck is not enough.
-  const int checked_sets = std::min(sets.sets(), std::max(window, 2));
-  for (int i = 1; i < checked_sets; ++i) {
-    const int set = (first + i) % sets.sets();
-    if (auto failure = checked.Call(set, kWarmUpPoison, "warm-up")) return failure;
-  }
-  Time(caller, first, window, plan, reply);
-  const int after = static_cast<int>(MixBits(request.seed() + 1) % sets.sets());
-  if (auto failure = checked.Call(after, kAfterPoison, "after timing")) {
-    absl::StrAppend(&failure->text, ", after timing");
-    return failure;
-  }
-  const std::vector<double> samples(reply->samples_seconds().begin(),
-                                    reply->samples_seconds().end());
-  return CheckTime(Median(samples));
-}
-
-void Session::Time(KernelCaller& caller, int first, int window, const TimingPlan& plan,
-                   children::KernelScreened* reply) {
-  BufferSets& sets = *shapes_[0].sets;
-  sets.AllowAllOutputs();
-  Step("timing", 0);
-  int set = 0;  // within the window
-  int cold_passes = 0;
-  double timed = 0;
-  double now = MonotonicSeconds();
-  for (int calls = 0; calls < plan.calls;) {
-    if (!warm_ && set == 0 && (calls == 0 || sets.needs_spare())) {
-      if (++cold_passes > kMostColdPasses) break;
-      sets.MakeCold(first, window, pool_);
-      now = MonotonicSeconds();
-    }
-    const double sample_start = now;
-    const int count = std::min({plan.per_sample, plan.calls - calls, window - set});
-    for (int i = 0; i < count; ++i) caller.Call((first + set + i) % sets.sets());
-    set = (set + count) % window;
-    calls += count;
-    now = MonotonicSeconds();
-    reply->add_samples_seconds((now - sample_start) / count);
-    timed += now - sample_start;
-    if (timed > plan.budget) break;
-  }
-  reply->set_device_ns(static_cast<uint64_t>(timed * 1e9));
-}
-
-std::optional<CandidateFailure> Session::CheckTime(double seconds) const {
-  if (seconds >= limit_seconds_) return std::nullopt;
+std::optional<CandidateFailure> CheckTime(double seconds, double limit_seconds) {
+  if (seconds >= limit_seconds) return std::nullopt;
   return CandidateFailure{
       FailureKind::kImpossibleTime,
       absl::StrFormat("%.4g us a call is below the physical limit of %.4g us: not all of the work "
                       "was done",
-                      seconds * 1e6, limit_seconds_ * 1e6)};
-}
-
-std::optional<CandidateFailure> Session::CheckAllSets(Entrant& entrant, int number,
-                                                      const char* when) {
-  CheckedCalls checked = Checked(0, *entrant.caller, &entrant.evidence, number);
-  if (auto failure = checked.CallTwice(0, when, kNeverHopeless, &entrant.call_seconds))
-    return failure;
-  for (int set = 1; set < shapes_[0].sets->sets(); ++set) {
-    if (auto failure = checked.Call(set, kWarmUpPoison, when)) return failure;
-  }
-  return std::nullopt;
-}
-
-double Session::Burst(Entrant& entrant, int number) {
-  BufferSets& sets = *shapes_[0].sets;
-  int calls =
-      std::max(kBurstCalls,
-               static_cast<int>(std::ceil(kBurstSeconds / std::max(entrant.call_seconds, 1e-9))));
-  if (sets.needs_spare() && !warm_) calls = std::min(calls, sets.sets() - 1);
-  const auto next_set = [&] {
-    if (warm_) return 0;
-    cursor_ = (cursor_ + 1) % sets.sets();
-    return cursor_;
-  };
-  Step("first calls of a burst", number);
-  const double wake = MonotonicSeconds();
-  do {
-    entrant.caller->Call(next_set());
-  } while (MonotonicSeconds() - wake < kWakeSeconds);
-  if (sets.needs_spare() && !warm_) sets.MakeCold(0, sets.sets(), pool_);
-  Step("a burst of the finals", number);
-  const double start = MonotonicSeconds();
-  for (int i = 0; i < calls; ++i) entrant.caller->Call(next_set());
-  return (MonotonicSeconds() - start) / calls;
-}
-
-children::FinalsDone Session::Finals(const children::RunFinals& request) {
-  std::vector<Entrant> entrants(request.kernels_size());
-  for (int e = 0; e < request.kernels_size(); ++e) {
-    Entrant& entrant = entrants[e];
-    Report("loading", e);
-    absl::StatusOr<Kernel> kernel = ParseBuiltKernel(request.kernels(e));
-    absl::StatusOr<std::unique_ptr<KernelCaller>> caller =
-        kernel.ok() ? KernelCaller::Make(*kernel, pool_)
-                    : absl::StatusOr<std::unique_ptr<KernelCaller>>(kernel.status());
-    if (!caller.ok()) {
-      entrant.failure = LoadFailure(caller.status());
-      continue;
-    }
-    entrant.caller = *std::move(caller);
-    entrant.failure = CheckExtraShapes(*entrant.caller, &entrant.evidence, e);
-    if (!entrant.failure) entrant.failure = CheckAllSets(entrant, e, "before the rounds");
-  }
-  shapes_[0].sets->AllowAllOutputs();
-  std::mt19937_64 random(request.order_seed());
-  for (uint32_t round = 0; round < request.rounds(); ++round) {
-    std::vector<int> order;
-    for (int e = 0; e < request.kernels_size(); ++e) {
-      if (!entrants[e].failure) order.push_back(e);
-    }
-    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
-    for (int e : order) {
-      Report("idle before a burst", e);
-      pool_.SetActive(false);
-      absl::SleepFor(absl::Milliseconds(request.idle_ms()));
-      pool_.SetActive(true);
-      const ThermalMark before = ReadThermalMark();
-      double seconds = Burst(entrants[e], e);
-      entrants[e].failure = CheckTime(seconds);
-      if (ThrottledSince(before)) seconds = std::nan("");
-      entrants[e].round_seconds.push_back(seconds);
-    }
-  }
-  children::FinalsDone done;
-  for (size_t e = 0; e < entrants.size(); ++e) {
-    Entrant& entrant = entrants[e];
-    if (!entrant.failure)
-      entrant.failure = CheckAllSets(entrant, static_cast<int>(e), "after the rounds");
-    children::FinalsDone::Entrant* out = done.add_entrants();
-    for (double seconds : entrant.round_seconds) out->add_round_seconds(seconds);
-    out->set_check_json(entrant.evidence.ToJson());
-    if (entrant.failure) SetFailure(*entrant.failure, out->mutable_failure());
-  }
-  return done;
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<RunnerSession>> RunnerSession::Open(
-    const children::OpenSession& request, LaunchPool& pool, Progress progress) {
-  absl::StatusOr<Workload> workload = Workload::FromCanonicalText(request.workload_text());
-  if (!workload.ok()) return workload.status();
-  auto session = std::make_unique<Session>(*std::move(workload), pool, std::move(progress));
-  if (absl::Status status = session->Prepare(request); !status.ok()) return status;
-  return session;
+                      seconds * 1e6, limit_seconds * 1e6)};
 }
 
 }  // namespace tilewright

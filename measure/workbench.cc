@@ -1,7 +1,10 @@
 #include "measure/workbench.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -84,18 +87,24 @@ int SmallestOperandBytes(const Workload& workload) {
   return bytes;
 }
 
-// Time spent at work; a stretch within another counts once.
+// Time spent at work; what overlaps counts once. Thread-safe.
 class BusyClock {
  public:
   void Enter() {
+    std::lock_guard<std::mutex> lock(mutex_);
     if (depth_++ == 0) start_ = MonotonicSeconds();
   }
   void Leave() {
+    std::lock_guard<std::mutex> lock(mutex_);
     if (--depth_ == 0) total_ += MonotonicSeconds() - start_;
   }
-  double seconds() const { return total_; }
+  double seconds() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return total_;
+  }
 
  private:
+  mutable std::mutex mutex_;
   int depth_ = 0;
   double start_ = 0;
   double total_ = 0;
@@ -110,15 +119,32 @@ class BusyStretch {
   BusyClock* clock_;
 };
 
-class CpuWorkbench : public Workbench {
+// The last-level cache, which rotated inputs must leave: L2 on a GPU, L3 (or all L2s) on a CPU.
+double LastLevelBytes(const Target& target) {
+  if (target.is_gpu()) return static_cast<double>(target.l2_bytes);
+  return target.l3_bytes > 0 ? static_cast<double>(target.l3_bytes)
+                             : static_cast<double>(target.l2_bytes) * target.cores;
+}
+
+// The host's cores that work for the device: its own on a CPU; for a GPU all that this process may
+// use, since the runner and the worker mostly wait.
+int HostCores(const Target& target) {
+  if (!target.is_gpu()) return target.cores;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return 1;
+  return std::max(1, CPU_COUNT(&allowed));
+}
+
+class LocalWorkbench : public Workbench {
  public:
-  CpuWorkbench(DeviceDescription device, WorkbenchOptions options)
+  LocalWorkbench(DeviceDescription device, WorkbenchOptions options)
       : device_(std::move(device)),
         options_(std::move(options)),
-        builders_(BuilderPool::Make(options_.executable, options_.builders > 0
-                                                             ? options_.builders
-                                                             : device_.target.cores)) {}
+        host_cores_(std::max(1, HostCores(device_.target) / options_.share)),
+        builders_(BuilderPool::Make(options_.executable,
+                                    options_.builders > 0 ? options_.builders : host_cores_)) {}
 
+  bool builds_ahead() const override { return device_.target.is_gpu(); }
   std::vector<BuildOutcome> Build(const Workload& workload, absl::Span<const Schedule> schedules,
                                   absl::Duration timeout) override {
     const BusyStretch busy(&busy_);
@@ -134,7 +160,7 @@ class CpuWorkbench : public Workbench {
       }
     }
     std::vector<BuildOutcome> outcomes;
-    for (const v1::BuiltKernel& built : builders_->Build(tasks, timeout)) {
+    for (const v1::BuiltKernel& built : BuildAll(tasks, timeout)) {
       outcomes.push_back(OutcomeOf(built));
     }
     return outcomes;
@@ -164,7 +190,15 @@ class CpuWorkbench : public Workbench {
     v1::BuiltKernel kernel;
   };
 
+  // One thread at a time.
+  std::vector<v1::BuiltKernel> BuildAll(absl::Span<const v1::BuildTask> tasks,
+                                        absl::Duration timeout) {
+    std::lock_guard<std::mutex> lock(builders_mutex_);
+    return builders_->Build(tasks, timeout);
+  }
   absl::StatusOr<v1::BuiltKernel> BuildReference(const Workload& workload, absl::Duration timeout);
+  absl::Status AddKernels(const Workload& workload, absl::Duration timeout,
+                          children::OpenSession* request);
   absl::StatusOr<children::OpenSession> DescribeSession(const SessionSpec& spec);
   absl::Status StartRunner();
   absl::Status OpenInRunner();
@@ -182,6 +216,8 @@ class CpuWorkbench : public Workbench {
 
   const DeviceDescription device_;
   const WorkbenchOptions options_;
+  const int host_cores_;  // for builders, and for making inputs
+  std::mutex builders_mutex_;
   std::unique_ptr<BuilderPool> builders_;
   std::unique_ptr<RunnerLink> runner_;  // null: to be started
   bool session_in_runner_ = false;      // the runner has the session's buffers
@@ -192,20 +228,20 @@ class CpuWorkbench : public Workbench {
   BusyClock busy_;
 };
 
-absl::Status CpuWorkbench::Quarantine(std::string reason) {
+absl::Status LocalWorkbench::Quarantine(std::string reason) {
   quarantined_ = true;
   quarantine_reason_ = std::move(reason);
   runner_.reset();
   return absl::UnavailableError(absl::StrCat("device lost: ", quarantine_reason_));
 }
 
-absl::StatusOr<v1::BuiltKernel> CpuWorkbench::BuildReference(const Workload& workload,
-                                                             absl::Duration timeout) {
+absl::StatusOr<v1::BuiltKernel> LocalWorkbench::BuildReference(const Workload& workload,
+                                                               absl::Duration timeout) {
   v1::BuildTask task;
   task.set_workload_text(workload.canonical_text());
   task.set_target_text(device_.target.ToString());
   task.set_reference_u_acc(AccumulatorRoundoff(workload));
-  v1::BuiltKernel built = builders_->Build({task}, timeout)[0];
+  v1::BuiltKernel built = BuildAll({task}, timeout)[0];
   if (built.has_failure()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the reference kernel cannot be built: ", built.failure().text()));
@@ -213,35 +249,58 @@ absl::StatusOr<v1::BuiltKernel> CpuWorkbench::BuildReference(const Workload& wor
   return built;
 }
 
-absl::StatusOr<children::OpenSession> CpuWorkbench::DescribeSession(const SessionSpec& spec) {
-  if (spec.regime.chain != Regime::Chain::kPlain) {
+// What every session has, a probe's too: the device, the reference and, on a GPU, the check.
+absl::Status LocalWorkbench::AddKernels(const Workload& workload, absl::Duration timeout,
+                                        children::OpenSession* request) {
+  request->set_target_text(device_.target.ToString());
+  request->set_device_uuid(device_.uuid);
+  request->set_timer(device_.timer);
+  request->set_cores(host_cores_);
+  absl::StatusOr<v1::BuiltKernel> reference = BuildReference(workload, timeout);
+  if (!reference.ok()) return reference.status();
+  *request->mutable_reference() = *std::move(reference);
+  if (!device_.target.is_gpu()) return absl::OkStatus();
+  v1::BuildTask task;
+  task.set_workload_text(workload.canonical_text());
+  task.set_target_text(device_.target.ToString());
+  task.set_device_check(true);
+  v1::BuiltKernel check = BuildAll({task}, timeout)[0];
+  if (check.has_failure()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the check's kernels cannot be built: ", check.failure().text()));
+  }
+  *request->mutable_device_check() = std::move(check);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<children::OpenSession> LocalWorkbench::DescribeSession(const SessionSpec& spec) {
+  const bool dependent = spec.regime.chain == Regime::Chain::kDependent;
+  if (dependent && !device_.target.is_gpu()) {
     return absl::InvalidArgumentError(
         "regime: chain=dependent is for GPUs; a CPU accepts chain=plain");
   }
   if (absl::Status status = spec.workload.CheckSizes(spec.regime.at); !status.ok()) return status;
-  absl::StatusOr<v1::BuiltKernel> reference = BuildReference(spec.workload, spec.build_timeout);
-  if (!reference.ok()) return reference.status();
   const Target& target = device_.target;
-  const double last_level = target.l3_bytes > 0
-                                ? static_cast<double>(target.l3_bytes)
-                                : static_cast<double>(target.l2_bytes) * target.cores;
   const bool cold = spec.regime.cache == Regime::Cache::kCold;
   children::OpenSession request;
   request.set_workload_text(spec.workload.canonical_text());
   for (int64_t size : spec.regime.at) request.add_at_sizes(size);
   request.set_warm(!cold);
   request.set_input_seed(spec.input_seed);
-  request.set_cores(target.cores);
+  request.set_dependent(dependent);
   // A warm session still checks a few different sets.
-  request.set_rotation_bytes(cold ? static_cast<int64_t>(std::ceil(kRotation * last_level)) : 1);
+  request.set_rotation_bytes(
+      cold ? static_cast<int64_t>(std::ceil(kRotation * LastLevelBytes(target))) : 1);
   request.set_limit_seconds(LimitSeconds(target, spec.workload.Operations(spec.regime.at),
                                          spec.workload.CompulsoryBytes(spec.regime.at),
                                          SmallestOperandBytes(spec.workload), cold));
-  *request.mutable_reference() = *std::move(reference);
+  if (absl::Status status = AddKernels(spec.workload, spec.build_timeout, &request); !status.ok()) {
+    return status;
+  }
   return request;
 }
 
-absl::Status CpuWorkbench::StartRunner() {
+absl::Status LocalWorkbench::StartRunner() {
   session_in_runner_ = false;
   absl::StatusOr<std::unique_ptr<RunnerLink>> runner = RunnerLink::Start(options_.executable);
   if (!runner.ok()) return Quarantine(std::string(runner.status().message()));
@@ -250,7 +309,7 @@ absl::Status CpuWorkbench::StartRunner() {
 }
 
 // Sends the session to the runner. FailedPrecondition: the workload cannot be measured.
-absl::Status CpuWorkbench::OpenInRunner() {
+absl::Status LocalWorkbench::OpenInRunner() {
   children::RunnerRequest request;
   *request.mutable_open() = session_->request;
   const RunnerLink::Answer answer = runner_->Ask(request, kOpenStepTimeout);
@@ -271,7 +330,7 @@ absl::Status CpuWorkbench::OpenInRunner() {
 }
 
 // A runner with the session's buffers and a current anchor, ready for a candidate.
-absl::Status CpuWorkbench::ReadyRunner() {
+absl::Status LocalWorkbench::ReadyRunner() {
   if (quarantined_) return absl::UnavailableError(quarantine_reason_);
   if (!runner_) {
     if (absl::Status status = StartRunner(); !status.ok()) return status;
@@ -283,12 +342,12 @@ absl::Status CpuWorkbench::ReadyRunner() {
 }
 
 // The runner has ended. Starts a new one and probes the device with a kernel known to be good.
-void CpuWorkbench::HandleDeath(const RunnerLink::Answer& answer) {
+void LocalWorkbench::HandleDeath(const RunnerLink::Answer& answer) {
   runner_.reset();
   session_in_runner_ = false;
   if (session_) session_->anchor_due = true;
   if (!answer.killed) {
-    (void)Quarantine("a runner could not be killed and may still hold the cores");
+    (void)Quarantine("a runner could not be killed and may still hold the device");
     return;
   }
   if (const absl::Status status = Probe(); !status.ok() && !quarantined_) {
@@ -296,7 +355,7 @@ void CpuWorkbench::HandleDeath(const RunnerLink::Answer& answer) {
   }
 }
 
-absl::Status CpuWorkbench::PrepareProbe() {
+absl::Status LocalWorkbench::PrepareProbe() {
   if (probe_) return absl::OkStatus();
   WorkloadOptions options;
   options.sizes = kProbeSizes;
@@ -309,20 +368,19 @@ absl::Status CpuWorkbench::PrepareProbe() {
   const Schedule schedules[] = {(*space)->NaiveSchedule()};
   const std::vector<BuildOutcome> built = Build(*workload, schedules, kProbeTimeout);
   if (built[0].failure) return absl::InternalError(built[0].failure->text);
-  absl::StatusOr<v1::BuiltKernel> reference = BuildReference(*workload, kProbeTimeout);
-  if (!reference.ok()) return reference.status();
   ProbeKernels probe;
   probe.kernel = MessageOf(*built[0].kernel);
   probe.open.set_workload_text(workload->canonical_text());
   for (int64_t size : workload->HighestSizes()) probe.open.add_at_sizes(size);
   probe.open.set_input_seed(1);
-  probe.open.set_cores(device_.target.cores);
-  *probe.open.mutable_reference() = *std::move(reference);
+  if (absl::Status status = AddKernels(*workload, kProbeTimeout, &probe.open); !status.ok()) {
+    return status;
+  }
   probe_ = std::move(probe);
   return absl::OkStatus();
 }
 
-absl::Status CpuWorkbench::Probe() {
+absl::Status LocalWorkbench::Probe() {
   if (absl::Status status = PrepareProbe(); !status.ok()) return status;
   if (absl::Status status = StartRunner(); !status.ok()) return status;
   children::RunnerRequest request;
@@ -342,7 +400,7 @@ absl::Status CpuWorkbench::Probe() {
   return absl::OkStatus();
 }
 
-absl::Status CpuWorkbench::OpenSession(const SessionSpec& spec) {
+absl::Status LocalWorkbench::OpenSession(const SessionSpec& spec) {
   const BusyStretch busy(&busy_);
   session_.reset();
   session_in_runner_ = false;
@@ -359,7 +417,7 @@ absl::Status CpuWorkbench::OpenSession(const SessionSpec& spec) {
 }
 
 // The spec's anchor; if it fails to build, run or check, the default, then naive.
-absl::Status CpuWorkbench::ChooseAnchor() {
+absl::Status LocalWorkbench::ChooseAnchor() {
   const Workload& workload = session_->spec.workload;
   std::vector<Schedule> candidates = {session_->spec.anchor};
   absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space =
@@ -400,7 +458,7 @@ absl::Status CpuWorkbench::ChooseAnchor() {
       absl::StrCat("no anchor can be measured, not even naive: ", absl::StrJoin(texts, "; ")));
 }
 
-absl::Status CpuWorkbench::TimeAnchorIfDue() {
+absl::Status LocalWorkbench::TimeAnchorIfDue() {
   Session& session = *session_;
   if (session.state.anchor_seconds.empty()) return absl::OkStatus();  // being chosen
   if (!session.anchor_due && session.trials_since_anchor < kTrialsBetweenAnchors) {
@@ -426,7 +484,7 @@ absl::Status CpuWorkbench::TimeAnchorIfDue() {
   return Quarantine(absl::StrCat("the session's anchor, measured before, now fails twice: ", text));
 }
 
-ScreenOutcome CpuWorkbench::ScreenInRunner(const Kernel& kernel, double anchor_seconds) {
+ScreenOutcome LocalWorkbench::ScreenInRunner(const Kernel& kernel, double anchor_seconds) {
   ScreenOutcome outcome;
   children::RunnerRequest request;
   children::ScreenKernel* screen = request.mutable_screen();
@@ -453,7 +511,7 @@ ScreenOutcome CpuWorkbench::ScreenInRunner(const Kernel& kernel, double anchor_s
 }
 
 // The last of several screenings, with the median of their times; the first failure ends them.
-ScreenOutcome CpuWorkbench::TimeAnchor(const Kernel& kernel) {
+ScreenOutcome LocalWorkbench::TimeAnchor(const Kernel& kernel) {
   ScreenOutcome outcome;
   std::vector<double> seconds;
   while (seconds.size() < kAnchorTimings) {
@@ -465,7 +523,7 @@ ScreenOutcome CpuWorkbench::TimeAnchor(const Kernel& kernel) {
   return outcome;
 }
 
-ScreenOutcome CpuWorkbench::Screen(const Schedule& schedule, const Kernel& kernel) {
+ScreenOutcome LocalWorkbench::Screen(const Schedule& schedule, const Kernel& kernel) {
   const BusyStretch busy(&busy_);
   ScreenOutcome outcome;
   if (absl::Status status = ReadyRunner(); !status.ok()) {
@@ -479,8 +537,8 @@ ScreenOutcome CpuWorkbench::Screen(const Schedule& schedule, const Kernel& kerne
   return outcome;
 }
 
-FinalsOutcome CpuWorkbench::Finals(absl::Span<const Kernel> kernels, int rounds,
-                                   absl::Duration idle, uint64_t order_seed) {
+FinalsOutcome LocalWorkbench::Finals(absl::Span<const Kernel> kernels, int rounds,
+                                     absl::Duration idle, uint64_t order_seed) {
   const BusyStretch busy(&busy_);
   FinalsOutcome outcome;
   outcome.entrants.resize(kernels.size());
@@ -527,14 +585,14 @@ FinalsOutcome CpuWorkbench::Finals(absl::Span<const Kernel> kernels, int rounds,
 
 absl::StatusOr<std::unique_ptr<Workbench>> Workbench::Make(const DeviceDescription& device,
                                                            const WorkbenchOptions& options) {
-  if (device.target.backend != "host") {
+  if (device.target.backend != "host" && !device.target.is_gpu()) {
     return absl::UnimplementedError(absl::StrCat("no workbench for devices of backend '",
                                                  device.target.backend,
-                                                 "'; there is one for host"));
+                                                 "'; there is one for host and one for nvptx"));
   }
   WorkbenchOptions own = options;
   if (own.executable.empty()) own.executable = "/proc/self/exe";
-  return std::make_unique<CpuWorkbench>(device, std::move(own));
+  return std::make_unique<LocalWorkbench>(device, std::move(own));
 }
 
 }  // namespace tilewright

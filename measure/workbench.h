@@ -6,8 +6,9 @@
 // kernel probes the device, and only a failed probe quarantines it (DeviceLost from then on).
 // Nothing a candidate does reaches the worker's process.
 //
-// A CPU device owns its cores: builds use all of them at once and alternate with timing.
-// Not thread-safe; one thread owns it.
+// A CPU device owns its cores: builds use all of them at once and alternate with timing. A GPU's
+// builds go on while it measures: then Build may be called by one more thread than the one that
+// owns the workbench and calls the rest.
 #ifndef TILEWRIGHT_MEASURE_WORKBENCH_H_
 #define TILEWRIGHT_MEASURE_WORKBENCH_H_
 
@@ -30,14 +31,14 @@
 namespace tilewright {
 
 struct DeviceDescription {
-  std::string
-      uuid;  // a CPU's is name-based on /etc/machine-id, the target's text and the core list
+  // A CPU's is name-based on /etc/machine-id, the target's text and the core list; a GPU's is the
+  // driver's, "GPU-…".
+  std::string uuid;
   Target target;
-  std::string timer;   // "clock"
-  std::string driver;  // kernel release
+  std::string timer;   // "clock"; of a GPU "cupti" or "event"
+  std::string driver;  // kernel release; of a GPU the CUDA version of its driver
 };
-// The devices of this machine that `kind` ("cpu") selects; `cores` 0: all that this process may
-// use.
+// This machine's CPU; `cores` 0: all that this process may use.
 absl::StatusOr<DeviceDescription> DescribeCpu(int cores);
 
 struct BuildOutcome {
@@ -87,7 +88,8 @@ struct SessionState {
 struct WorkbenchOptions {
   // The program whose hidden commands `builder` and `runner` are started; empty: this executable.
   std::string executable;
-  int builders = 0;  // 0: one per core of the device
+  int builders = 0;  // 0: one per core of the device; for a GPU, of the host
+  int share = 1;     // of the host's cores, among workbenches of one process: 1/share
   std::string dump_directory;
 };
 
@@ -97,6 +99,8 @@ class Workbench {
                                                          const WorkbenchOptions& options);
   virtual ~Workbench() = default;
 
+  // True if Build may be called by another thread while this one measures.
+  virtual bool builds_ahead() const = 0;
   // Builds candidates in parallel, each under the deadline. Results in the order given.
   virtual std::vector<BuildOutcome> Build(const Workload& workload,
                                           absl::Span<const Schedule> schedules,

@@ -3,7 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdio>
+#include <deque>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -21,6 +25,8 @@ namespace {
 constexpr absl::Duration kStopPoll = absl::Milliseconds(50);
 constexpr absl::Duration kGoodBye = absl::Seconds(1);
 constexpr uint32_t kLeaseWaitMs = 5000;
+// Built leases that wait for the device; one more is being built.
+constexpr size_t kLeasesAhead = 1;
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kLongestBackoff = absl::Seconds(5);
 
@@ -49,10 +55,18 @@ class Worker {
       batch_ = std::make_unique<WorkerBatch>(bench->get(), &queue_, link_.get(),
                                              parts_.device.target.ToString(),
                                              [this] { return stop_ || queue_.ending(); });
+      const bool ahead = (*bench)->builds_ahead();
+      std::thread building;
+      if (ahead) building = std::thread([this] { BuildLoop(); });
       std::thread leasing([this] { LeaseLoop(); });
       std::thread returning([this] { ReturnLoop(); });
       std::thread heartbeat([this] { HeartbeatLoop(); });
-      MeasureLoop();
+      if (ahead) {
+        MeasureBuiltLoop();
+        building.join();
+      } else {
+        MeasureLoop();
+      }
       link_->CancelLease();
       leasing.join();
       Leave();
@@ -130,8 +144,61 @@ class Worker {
     }
   }
 
+  // Where the workbench builds ahead: leases are built by one thread while another measures those
+  // that it built before.
+  void BuildLoop() {
+    while (!queue_.ending() && !stop_) {
+      queue_.WantLease();
+      std::optional<v1::LeaseReply> lease = queue_.TakeLease(kStopPoll);
+      if (!lease.has_value()) continue;
+      if (queue_.IsLost(lease->epoch())) {
+        queue_.Drop(lease->epoch(), lease->items_size());
+        continue;
+      }
+      WorkerBatch::BuiltLease built = batch_->Build(*std::move(lease));
+      std::unique_lock<std::mutex> lock(built_mutex_);
+      built_.push_back(std::move(built));
+      built_changed_.notify_all();
+      while (!queue_.ending() && !stop_ && built_.size() >= kLeasesAhead) {
+        built_changed_.wait_for(lock, absl::ToChronoMilliseconds(kStopPoll));
+      }
+    }
+  }
+
+  void MeasureBuiltLoop() {
+    while (!queue_.ending()) {
+      if (stop_) {
+        queue_.End(WorkerExit::kDrained, "");
+        break;
+      }
+      std::optional<WorkerBatch::BuiltLease> built = TakeBuilt(kStopPoll);
+      if (!built.has_value()) continue;
+      if (queue_.IsLost(built->lease.epoch())) {
+        queue_.Drop(built->lease.epoch(), built->lease.items_size());
+        continue;
+      }
+      const absl::Status worked = batch_->Measure(*built);
+      if (!worked.ok()) queue_.End(WorkerExit::kDeviceLost, std::string(worked.message()));
+    }
+  }
+
+  std::optional<WorkerBatch::BuiltLease> TakeBuilt(absl::Duration timeout) {
+    std::unique_lock<std::mutex> lock(built_mutex_);
+    if (!built_changed_.wait_for(lock, absl::ToChronoMilliseconds(timeout),
+                                 [this] { return !built_.empty(); })) {
+      return std::nullopt;
+    }
+    WorkerBatch::BuiltLease built = std::move(built_.front());
+    built_.pop_front();
+    built_changed_.notify_all();
+    return built;
+  }
+
   // Gives back what was leased and not begun, and waits for the acknowledgement of everything.
   void Leave() {
+    while (std::optional<WorkerBatch::BuiltLease> built = TakeBuilt(absl::ZeroDuration())) {
+      batch_->Release(built->lease, 0);
+    }
     while (std::optional<v1::LeaseReply> lease = queue_.TakeLease(absl::ZeroDuration())) {
       batch_->Release(*lease, 0);
     }
@@ -217,6 +284,9 @@ class Worker {
   WorkerQueue queue_;
   std::unique_ptr<CoordinatorLink> link_;
   std::unique_ptr<WorkerBatch> batch_;
+  std::mutex built_mutex_;  // guards built_
+  std::condition_variable built_changed_;
+  std::deque<WorkerBatch::BuiltLease> built_;  // waiting for the device
 };
 
 }  // namespace

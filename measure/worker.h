@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "measure/devices.h"
 #include "measure/workbench.h"
 
 namespace tilewright {
@@ -19,7 +20,7 @@ namespace tilewright {
 struct WorkerOptions {
   std::string address;  // "unix:/run/x.sock" or "host:port"
   std::string name;     // for people; default: host name
-  int cores = 0;        // of the CPU device; 0: all this process may use
+  DeviceChoice device;  // device "all" of kind "cuda": every GPU, each with an enrolment of its own
   int batch = 8;        // items per lease
   absl::Duration give_up_after = absl::Seconds(60);  // without a coordinator
   // Told to stop: how long results may still take to be acknowledged.
@@ -48,7 +49,7 @@ struct WorkerParts {
 
 // Works until drained, told to stop (`stop` becomes true, as by SIGTERM: finishes the current
 // candidate, gives the rest back), or unable to go on; `error` then says why. The first form works
-// on this machine's CPU.
+// on devices of this machine.
 WorkerExit RunWorker(const WorkerOptions& options, const std::atomic<bool>& stop,
                      std::string* error);
 WorkerExit RunWorker(const WorkerOptions& options, const WorkerParts& parts,

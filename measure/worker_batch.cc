@@ -80,19 +80,55 @@ WorkerBatch::WorkerBatch(Workbench* bench, WorkerQueue* queue, CoordinatorLink* 
       target_text_(std::move(target_text)),
       stop_(std::move(stop)) {}
 
-absl::Status WorkerBatch::Run(const v1::LeaseReply& lease) {
+absl::StatusOr<bool> WorkerBatch::ReadySession(const v1::LeaseReply& lease) {
   absl::Status session = OpenSession(lease);
   NoteBusy();
   if (absl::IsUnavailable(session) || bench_->quarantined()) {
     Release(lease, 0);
     return absl::UnavailableError(session.ok() ? "the device is lost" : session.message());
   }
-  if (!session.ok()) {
-    Refuse(lease, std::string(session.message()));
-    return absl::OkStatus();
+  if (session.ok()) return true;
+  Refuse(lease, std::string(session.message()));
+  return false;
+}
+
+WorkerBatch::BuiltLease WorkerBatch::Build(v1::LeaseReply lease) {
+  BuiltLease built;
+  built.lease = std::move(lease);
+  const absl::StatusOr<SessionSpec> spec = SpecOf(built.lease);
+  if (!spec.ok()) return built;
+  const bool finals = built.lease.items_size() > 0 && built.lease.items(0).has_finals();
+  if (finals) {
+    const v1::Finals& work = built.lease.items(0).finals();
+    built.texts.assign(work.schedules().begin(), work.schedules().end());
+  } else {
+    for (const v1::WorkItem& item : built.lease.items()) {
+      built.texts.push_back(item.screen().schedule());
+    }
   }
-  if (lease.items_size() > 0 && lease.items(0).has_finals()) return RunFinals(lease);
-  return RunScreenings(lease);
+  BuildTexts(*spec, &built);
+  if (finals) return built;
+  built.verdicts.resize(built.texts.size());
+  for (size_t i = 0; i < built.texts.size(); ++i) {
+    if (!built.outcomes[i].kernel.has_value()) continue;
+    built.verdicts[i] =
+        AskIfTwin(built.lease, built.lease.items(static_cast<int>(i)), FactsOf(built.outcomes[i]));
+  }
+  return built;
+}
+
+absl::Status WorkerBatch::Measure(const BuiltLease& built) {
+  const absl::StatusOr<bool> ready = ReadySession(built.lease);
+  if (!ready.ok()) return ready.status();
+  if (!*ready) return absl::OkStatus();
+  if (built.lease.items_size() > 0 && built.lease.items(0).has_finals()) return RunFinals(built);
+  return RunScreenings(built);
+}
+
+absl::Status WorkerBatch::Run(const v1::LeaseReply& lease) {
+  const absl::StatusOr<bool> ready = ReadySession(lease);
+  if (!ready.ok()) return ready.status();
+  return *ready ? Measure(Build(lease)) : absl::OkStatus();
 }
 
 void WorkerBatch::Release(const v1::LeaseReply& lease, int first) {
@@ -106,15 +142,19 @@ void WorkerBatch::Release(const v1::LeaseReply& lease, int first) {
   queue_->Post(std::move(outgoing));
 }
 
-absl::Status WorkerBatch::OpenSession(const v1::LeaseReply& lease) {
-  std::string run_text = lease.run().SerializeAsString();
-  if (session_.has_value() && session_->run_text == run_text) return absl::OkStatus();
-  session_.reset();
+absl::StatusOr<SessionSpec> WorkerBatch::SpecOf(const v1::LeaseReply& lease) const {
   if (lease.run().target_text() != target_text_) {
     return absl::FailedPreconditionError(absl::StrCat("the run is for ", lease.run().target_text(),
                                                       "; this device is ", target_text_));
   }
-  absl::StatusOr<SessionSpec> spec = ToSessionSpec(lease.run());
+  return ToSessionSpec(lease.run());
+}
+
+absl::Status WorkerBatch::OpenSession(const v1::LeaseReply& lease) {
+  std::string run_text = lease.run().SerializeAsString();
+  if (session_.has_value() && session_->run_text == run_text) return absl::OkStatus();
+  session_.reset();
+  absl::StatusOr<SessionSpec> spec = SpecOf(lease);
   if (!spec.ok()) return spec.status();
   absl::Status opened = bench_->OpenSession(*spec);
   if (!opened.ok()) return opened;
@@ -139,28 +179,25 @@ v1::ReturnRequest WorkerBatch::OutgoingOf(const v1::LeaseReply& lease) {
   return outgoing;
 }
 
-std::vector<BuildOutcome> WorkerBatch::BuildTexts(absl::Span<const std::string> texts,
-                                                  std::vector<std::optional<Schedule>>* schedules) {
+void WorkerBatch::BuildTexts(const SessionSpec& spec, BuiltLease* built) {
   std::vector<Schedule> parsed;
-  std::vector<BuildOutcome> outcomes(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    absl::StatusOr<Schedule> schedule = ParseSchedule(texts[i]);
+  built->outcomes.resize(built->texts.size());
+  for (size_t i = 0; i < built->texts.size(); ++i) {
+    absl::StatusOr<Schedule> schedule = ParseSchedule(built->texts[i]);
     if (schedule.ok()) {
       parsed.push_back(*schedule);
-      schedules->push_back(*std::move(schedule));
+      built->schedules.push_back(*std::move(schedule));
     } else {
-      outcomes[i].failure =
+      built->outcomes[i].failure =
           CandidateFailure{FailureKind::kBuildFailed, std::string(schedule.status().message())};
-      schedules->push_back(std::nullopt);
+      built->schedules.push_back(std::nullopt);
     }
   }
-  std::vector<BuildOutcome> built =
-      bench_->Build(session_->spec.workload, parsed, session_->spec.build_timeout);
-  for (size_t i = 0, next = 0; i < texts.size(); ++i) {
-    if ((*schedules)[i].has_value()) outcomes[i] = std::move(built[next++]);
+  std::vector<BuildOutcome> outcomes = bench_->Build(spec.workload, parsed, spec.build_timeout);
+  for (size_t i = 0, next = 0; i < built->texts.size(); ++i) {
+    if (built->schedules[i].has_value()) built->outcomes[i] = std::move(outcomes[next++]);
   }
   NoteBusy();
-  return outcomes;
 }
 
 v1::BuiltReply WorkerBatch::AskIfTwin(const v1::LeaseReply& lease, const v1::WorkItem& item,
@@ -189,17 +226,8 @@ v1::TrialResult WorkerBatch::Screened(const ScreenOutcome& outcome, v1::TrialRes
   return result;
 }
 
-absl::Status WorkerBatch::RunScreenings(const v1::LeaseReply& lease) {
-  std::vector<std::string> texts;
-  for (const v1::WorkItem& item : lease.items()) texts.push_back(item.screen().schedule());
-  std::vector<std::optional<Schedule>> schedules;
-  const std::vector<BuildOutcome> built = BuildTexts(texts, &schedules);
-  std::vector<v1::BuiltReply> verdicts(texts.size());
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (built[i].kernel.has_value()) {
-      verdicts[i] = AskIfTwin(lease, lease.items(i), FactsOf(built[i]));
-    }
-  }
+absl::Status WorkerBatch::RunScreenings(const BuiltLease& built) {
+  const v1::LeaseReply& lease = built.lease;
   const int count = lease.items_size();
   for (int i = 0; i < count; ++i) {
     if (stop_()) {
@@ -211,21 +239,22 @@ absl::Status WorkerBatch::RunScreenings(const v1::LeaseReply& lease) {
       return absl::OkStatus();
     }
     // The next lease comes while the last candidates of this one are measured.
-    if (count - i <= (count + 3) / 4) queue_->WantLease();
-    if (verdicts[i].verdict() == v1::BuiltReply::LOST) {
+    if (!bench_->builds_ahead() && count - i <= (count + 3) / 4) queue_->WantLease();
+    if (built.verdicts[i].verdict() == v1::BuiltReply::LOST) {
       queue_->Drop(lease.epoch(), 1);
       continue;
     }
     v1::TrialResult result;
     result.set_trial_id(lease.items(i).trial_id());
-    result.set_schedule(texts[i]);
-    *result.mutable_facts() = FactsOf(built[i]);
-    if (!built[i].kernel.has_value()) {
-      *result.mutable_failure() = ToWire(BuildFailureOf(built[i]));
-    } else if (verdicts[i].verdict() == v1::BuiltReply::SAME_KERNEL) {
-      result.set_same_as(verdicts[i].same_as());
+    result.set_schedule(built.texts[i]);
+    *result.mutable_facts() = FactsOf(built.outcomes[i]);
+    if (!built.outcomes[i].kernel.has_value()) {
+      *result.mutable_failure() = ToWire(BuildFailureOf(built.outcomes[i]));
+    } else if (built.verdicts[i].verdict() == v1::BuiltReply::SAME_KERNEL) {
+      result.set_same_as(built.verdicts[i].same_as());
     } else {
-      result = Screened(bench_->Screen(*schedules[i], *built[i].kernel), std::move(result));
+      result = Screened(bench_->Screen(*built.schedules[i], *built.outcomes[i].kernel),
+                        std::move(result));
       NoteBusy();
     }
     result.set_measured_unix_ns(absl::GetCurrentTimeNanos());
@@ -241,14 +270,12 @@ absl::Status WorkerBatch::RunScreenings(const v1::LeaseReply& lease) {
   return absl::OkStatus();
 }
 
-absl::Status WorkerBatch::RunFinals(const v1::LeaseReply& lease) {
-  queue_->WantLease();
+absl::Status WorkerBatch::RunFinals(const BuiltLease& built) {
+  const v1::LeaseReply& lease = built.lease;
+  if (!bench_->builds_ahead()) queue_->WantLease();
   const v1::Finals& finals = lease.items(0).finals();
-  const std::vector<std::string> texts(finals.schedules().begin(), finals.schedules().end());
-  std::vector<std::optional<Schedule>> schedules;
-  const std::vector<BuildOutcome> built = BuildTexts(texts, &schedules);
   std::vector<Kernel> kernels;
-  for (const BuildOutcome& outcome : built) {
+  for (const BuildOutcome& outcome : built.outcomes) {
     if (outcome.kernel.has_value()) kernels.push_back(*outcome.kernel);
   }
   if (stop_()) {
@@ -264,12 +291,12 @@ absl::Status WorkerBatch::RunFinals(const v1::LeaseReply& lease) {
   }
   v1::FinalsResult result;
   result.set_trial_id(lease.items(0).trial_id());
-  for (size_t i = 0, next = 0; i < texts.size(); ++i) {
+  for (size_t i = 0, next = 0; i < built.texts.size(); ++i) {
     v1::FinalsResult::Entrant* entrant = result.add_entrants();
-    entrant->set_schedule(texts[i]);
-    *entrant->mutable_facts() = FactsOf(built[i]);
-    if (!built[i].kernel.has_value()) {
-      *entrant->mutable_failure() = ToWire(BuildFailureOf(built[i]));
+    entrant->set_schedule(built.texts[i]);
+    *entrant->mutable_facts() = FactsOf(built.outcomes[i]);
+    if (!built.outcomes[i].kernel.has_value()) {
+      *entrant->mutable_failure() = ToWire(BuildFailureOf(built.outcomes[i]));
       continue;
     }
     const FinalsOutcome::Entrant& measured = outcome.entrants[next++];

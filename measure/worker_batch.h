@@ -1,6 +1,7 @@
 // Works off leased batches on a workbench: opens sessions, builds a batch in parallel, asks which
 // kernels are twins, measures one after another, and posts each result as soon as it is there.
-// Hidden behind measure/worker.h. Belongs to one thread.
+// Hidden behind measure/worker.h. Belongs to one thread; where the workbench builds ahead, Build
+// may be called by one more.
 #ifndef TILEWRIGHT_MEASURE_WORKER_BATCH_H_
 #define TILEWRIGHT_MEASURE_WORKER_BATCH_H_
 
@@ -25,7 +26,19 @@ class WorkerBatch {
   WorkerBatch(Workbench* bench, WorkerQueue* queue, CoordinatorLink* link, std::string target_text,
               std::function<bool()> stop);
 
+  // A lease whose candidates have been built. Without outcomes if the run is not for this device or
+  // does not parse: Measure then says so.
+  struct BuiltLease {
+    v1::LeaseReply lease;
+    std::vector<std::string> texts;  // of the schedules
+    std::vector<std::optional<Schedule>> schedules;
+    std::vector<BuildOutcome> outcomes;
+    std::vector<v1::BuiltReply> verdicts;  // screenings: is it a twin?
+  };
+  BuiltLease Build(v1::LeaseReply lease);
   // Unavailable: the device is lost; what was not measured has been given back.
+  absl::Status Measure(const BuiltLease& built);
+  // The one after the other, the session first: for devices that share their cores with builders.
   absl::Status Run(const v1::LeaseReply& lease);
   // Gives items back undone, from number `first` on.
   void Release(const v1::LeaseReply& lease, int first);
@@ -38,17 +51,19 @@ class WorkerBatch {
     std::string run_text;  // of the RunSpec: another one needs another session
   };
 
+  // False: the lease has been refused.
+  absl::StatusOr<bool> ReadySession(const v1::LeaseReply& lease);
   absl::Status OpenSession(const v1::LeaseReply& lease);
+  absl::StatusOr<SessionSpec> SpecOf(const v1::LeaseReply& lease) const;
   void Refuse(const v1::LeaseReply& lease, const std::string& why);
-  absl::Status RunScreenings(const v1::LeaseReply& lease);
-  absl::Status RunFinals(const v1::LeaseReply& lease);
+  absl::Status RunScreenings(const BuiltLease& built);
+  absl::Status RunFinals(const BuiltLease& built);
   // Absent: measure it. Else its result without a measurement, or (lost) none.
   v1::BuiltReply AskIfTwin(const v1::LeaseReply& lease, const v1::WorkItem& item,
                            const v1::BuildFacts& facts);
   v1::TrialResult Screened(const ScreenOutcome& outcome, v1::TrialResult result);
   // Builds those schedules that parse; the others fail.
-  std::vector<BuildOutcome> BuildTexts(absl::Span<const std::string> texts,
-                                       std::vector<std::optional<Schedule>>* schedules);
+  void BuildTexts(const SessionSpec& spec, BuiltLease* built);
   v1::ReturnRequest OutgoingOf(const v1::LeaseReply& lease);
   void NoteBusy();
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -32,9 +33,11 @@ class FakeWorkbench : public Workbench {
  public:
   explicit FakeWorkbench(FakeBenchLog* log) : log_(log) {}
 
+  bool builds_ahead() const override { return log_ != nullptr && log_->builds_ahead; }
   std::vector<BuildOutcome> Build(const Workload&, absl::Span<const Schedule> schedules,
                                   absl::Duration) override {
     std::vector<BuildOutcome> outcomes(schedules.size());
+    if (log_ != nullptr) log_->CountBuilds(static_cast<int>(schedules.size()));
     for (size_t i = 0; i < schedules.size(); ++i) {
       outcomes[i].build_time = absl::Milliseconds(1);
       if (const std::string* failure = schedules[i].Find("build"); failure != nullptr) {
@@ -78,7 +81,7 @@ class FakeWorkbench : public Workbench {
     }
     const absl::Duration time = absl::Milliseconds(Number(schedule, "sleep_ms", 0));
     absl::SleepFor(time);
-    busy_ += time;
+    busy_ns_ += absl::ToInt64Nanoseconds(time);
     ScreenOutcome outcome;
     outcome.device_time = time;
     outcome.anchor_seconds = state_.anchor_seconds[0];
@@ -108,13 +111,13 @@ class FakeWorkbench : public Workbench {
     return outcome;
   }
 
-  absl::Duration busy() const override { return busy_; }
+  absl::Duration busy() const override { return absl::Nanoseconds(busy_ns_.load()); }
   bool quarantined() const override { return quarantined_; }
 
  private:
   FakeBenchLog* const log_;
   SessionState state_;
-  absl::Duration busy_;
+  std::atomic<int64_t> busy_ns_{0};
   int screens_ = 0;
   bool quarantined_ = false;
 };
@@ -124,6 +127,17 @@ class FakeWorkbench : public Workbench {
 void FakeBenchLog::CountScreen(const std::string& schedule) {
   std::scoped_lock lock(mutex_);
   ++screens_[schedule];
+  most_ahead_ = std::max(most_ahead_, built_ - screened_++);
+}
+
+void FakeBenchLog::CountBuilds(int count) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  built_ += count;
+}
+
+int FakeBenchLog::most_built_ahead() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return most_ahead_;
 }
 
 int FakeBenchLog::screens(const std::string& schedule) const {

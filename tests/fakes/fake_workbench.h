@@ -30,12 +30,19 @@ class FakeBenchLog {
   void CountScreen(const std::string& schedule);
   int screens(const std::string& schedule) const;
   int screens() const;
+  void CountBuilds(int count);
+  // The most schedules that were built and not yet screened when another was screened.
+  int most_built_ahead() const;
 
-  // May be set before work begins: what OpenSession answers.
+  // May be set before work begins: what OpenSession and builds_ahead answer.
   std::function<absl::Status(const SessionSpec&)> open_session;
+  bool builds_ahead = false;
 
  private:
-  mutable std::mutex mutex_;  // guards screens_
+  mutable std::mutex mutex_;  // guards what follows
+  int built_ = 0;
+  int screened_ = 0;
+  int most_ahead_ = 0;
   std::map<std::string, int> screens_;
 };
 

@@ -246,6 +246,53 @@ TEST_F(WorkerTest, MeasuresWhatItLeases) {
   EXPECT_EQ(Stop(), WorkerExit::kDrained);
 }
 
+TEST_F(WorkerTest, BuildsTheNextLeaseWhileItMeasuresWhereTheWorkbenchCan) {
+  for (const bool ahead : {false, true}) {
+    FakeBenchLog log;
+    log.builds_ahead = ahead;
+    const WorkerParts parts = FakeWorkerParts(0, &log);
+    std::atomic<bool> stop{false};
+    std::string error;
+    std::map<std::string, v1::TrialResult> results;
+    WorkerExit exit = WorkerExit::kFailed;
+    {
+      ScriptedCoordinator coordinator(options_.address);
+      std::vector<std::string> schedules;
+      for (int us = 1; us <= 16; ++us) {
+        schedules.push_back(absl::StrCat("fake{us=", us, " sleep_ms=20}"));
+      }
+      coordinator.Add(schedules);
+      std::thread worker([&] { exit = RunWorker(options_, parts, stop, &error); });
+      results = coordinator.AwaitResults(16);
+      stop = true;
+      worker.join();
+    }
+    EXPECT_EQ(exit, WorkerExit::kDrained) << error;
+    EXPECT_DOUBLE_EQ(results["fake{us=7 sleep_ms=20}"].seconds(), 7e-6);
+    // Leases of 4: without building ahead, no more than those are built and unmeasured.
+    if (ahead) {
+      EXPECT_GT(log.most_built_ahead(), 4);
+    } else {
+      EXPECT_LE(log.most_built_ahead(), 4);
+    }
+  }
+}
+
+TEST_F(WorkerTest, GivesBackWhatItBuiltAheadWhenItStops) {
+  log_.builds_ahead = true;
+  ScriptedCoordinator coordinator(options_.address);
+  std::vector<std::string> schedules;
+  for (int us = 1; us <= 16; ++us) {
+    schedules.push_back(absl::StrCat("fake{us=", us, " sleep_ms=100}"));
+  }
+  coordinator.Add(schedules);
+  Start();
+  coordinator.AwaitResults(1);
+  EXPECT_EQ(Stop(), WorkerExit::kDrained);
+  // All is either measured or leased out no more.
+  EXPECT_EQ(coordinator.queued() + log_.screens(), 16);
+}
+
 TEST_F(WorkerTest, KeepsResultsUntilTheyAreAcknowledged) {
   ScriptedCoordinator coordinator(options_.address);
   coordinator.on_return = [](int number) {

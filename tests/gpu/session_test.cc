@@ -1,0 +1,64 @@
+// A worker's workbench on a real GPU, from candidate to verdict.
+#include "measure/workbench.h"
+#include "schedule/variant.h"
+#include "tests/gpu/gpu.h"
+
+namespace tilewright {
+namespace {
+
+void MeasureNaive(const DeviceDescription& device, const std::string& expression,
+                  const std::string& sizes, const std::string& types, const std::string& regime) {
+  SCOPED_TRACE(expression + " " + types + " " + regime);
+  const absl::StatusOr<Workload> workload = Workload::Make(expression, {sizes, types});
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  const auto space = ScheduleSpace::Make(*workload, device.target, AllVariants());
+  ASSERT_TRUE(space.ok()) << space.status();
+  const absl::StatusOr<Regime> parsed = ParseRegime(regime, *workload);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  SessionSpec spec{*workload, *parsed, (*space)->NaiveSchedule()};
+  spec.regime.at = workload->HighestSizes();
+  const absl::StatusOr<std::unique_ptr<Workbench>> bench = Workbench::Make(device, {});
+  ASSERT_TRUE(bench.ok()) << bench.status();
+  const absl::Status opened = (*bench)->OpenSession(spec);
+  ASSERT_TRUE(opened.ok()) << opened;
+  const Schedule schedules[] = {spec.anchor};
+  const BuildOutcome built = (*bench)->Build(*workload, schedules, absl::Seconds(30))[0];
+  ASSERT_TRUE(built.kernel.has_value()) << built.failure->text;
+  for (int trial = 0; trial < 3; ++trial) {
+    const ScreenOutcome outcome = (*bench)->Screen(spec.anchor, *built.kernel);
+    ASSERT_FALSE(outcome.failure.has_value()) << outcome.failure->text;
+    EXPECT_GT(outcome.seconds, 0);
+    // The same kernel as the anchor, in one session.
+    EXPECT_NEAR(outcome.seconds / outcome.anchor_seconds, 1, 0.2);
+    EXPECT_LT(outcome.device_time, absl::Milliseconds(80));
+    if (trial == 0) {
+      std::printf("  %s: %.3f us, anchor %.3f us, %zu samples, %s\n", types.c_str(),
+                  outcome.seconds * 1e6, outcome.anchor_seconds * 1e6,
+                  outcome.samples_seconds.size(), outcome.check_json.c_str());
+    }
+  }
+  const std::vector<Kernel> kernels = {*built.kernel, *built.kernel};
+  const FinalsOutcome finals = (*bench)->Finals(kernels, 6, absl::Milliseconds(20), 1);
+  for (const FinalsOutcome::Entrant& entrant : finals.entrants) {
+    EXPECT_FALSE(entrant.failure.has_value()) << entrant.failure->text;
+    EXPECT_EQ(entrant.round_seconds.size(), 6u);
+  }
+}
+
+TEST(GpuSession, NaiveProductsAreMeasuredInEveryType) {
+  TILEWRIGHT_SKIP_WITHOUT_GPU();
+  for (const char* types : {"f32", "bf16", "f16", "f64", "i8,C:i32", "e4m3,C:bf16"}) {
+    MeasureNaive(*device, "C[m,n] = sum(k: A[m,k] * B[k,n])", "m=257 n=190 k=129", types, "");
+  }
+}
+
+TEST(GpuSession, RegimesAndRangesAreMeasured) {
+  TILEWRIGHT_SKIP_WITHOUT_GPU();
+  const char* product = "C[m,n] = sum(k: A[m,k] * B[k,n])";
+  MeasureNaive(*device, product, "m=128 n=64 k=64", "f32", "cache=warm");
+  MeasureNaive(*device, product, "m=128 n=64 k=64", "bf16", "chain=dependent");
+  MeasureNaive(*device, product, "m=1..200 n=64 k=64", "f32", "");
+}
+
+}  // namespace
+}  // namespace tilewright
