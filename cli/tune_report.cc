@@ -145,6 +145,12 @@ std::string ReportText(const TuneReport& report, const std::string& title, const
                row.schedule});
   }
   absl::StrAppend(&text, table.ToString());
+  if (report.against_library && report.against_library->interval) {
+    absl::StrAppendFormat(&text,
+                          "library: the best takes 1/%.3f of its time, 95%% interval %.3f-%.3f\n",
+                          report.against_library->ratio, report.against_library->interval->low,
+                          report.against_library->interval->high);
+  }
   if (report.verdict) {
     absl::StrAppend(&text, VerdictText(*report.verdict), "\n", "replay: tilewright replay ",
                     report.verdict->id.ToHex(), " --db ", db, "\n");
@@ -179,6 +185,12 @@ std::string ReportJson(const TuneReport& report) {
                        {"rival", verdict.rival_schedule}, {"outcome", verdict.outcome},
                        {"ratio", verdict.ratio},          {"ratio_low", verdict.ratio_low},
                        {"ratio_high", verdict.ratio_high}};
+  }
+  if (report.against_library && report.against_library->interval) {
+    json["against_library"] = {{"ratio", report.against_library->ratio},
+                               {"ratio_low", report.against_library->interval->low},
+                               {"ratio_high", report.against_library->interval->high},
+                               {"rounds", report.against_library->rounds}};
   }
   return json.dump() + "\n";
 }

@@ -17,20 +17,20 @@ if(TILEWRIGHT_TESTS)
   find_package(GTest REQUIRED)
 endif()
 
-# The CUDA device needs cuda.h and cupti.h to be compiled; driver, CUPTI and NVML are loaded at run time.
-set(TILEWRIGHT_CUDA AUTO CACHE STRING "Measure on NVIDIA GPUs: AUTO (if cuda.h and cupti.h are found), ON or OFF")
+# The CUDA device needs cuda.h, cupti.h and cublasLt.h to be compiled; driver, CUPTI, NVML and cuBLASLt are loaded at run time.
+set(TILEWRIGHT_CUDA AUTO CACHE STRING "Measure on NVIDIA GPUs: AUTO (if cuda.h, cupti.h and cublasLt.h are found), ON or OFF")
 set_property(CACHE TILEWRIGHT_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(TILEWRIGHT_WITH_CUDA OFF)
 if(NOT TILEWRIGHT_CUDA STREQUAL "OFF")
-  foreach(header cuda cupti)
+  foreach(header cuda cupti cublasLt)
     find_path(TILEWRIGHT_${header}_INCLUDE ${header}.h HINTS "$ENV{CUDA_HOME}" /usr/local/cuda
       PATH_SUFFIXES include extras/CUPTI/include)
   endforeach()
-  if(TILEWRIGHT_cuda_INCLUDE AND TILEWRIGHT_cupti_INCLUDE)
+  if(TILEWRIGHT_cuda_INCLUDE AND TILEWRIGHT_cupti_INCLUDE AND TILEWRIGHT_cublasLt_INCLUDE)
     set(TILEWRIGHT_WITH_CUDA ON)
   elseif(TILEWRIGHT_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "TILEWRIGHT_CUDA=ON needs cuda.h (found: ${TILEWRIGHT_cuda_INCLUDE}) and cupti.h (found: "
-      "${TILEWRIGHT_cupti_INCLUDE}); set CUDA_HOME")
+    message(FATAL_ERROR "TILEWRIGHT_CUDA=ON needs cuda.h (found: ${TILEWRIGHT_cuda_INCLUDE}), cupti.h (found: "
+      "${TILEWRIGHT_cupti_INCLUDE}) and cublasLt.h (found: ${TILEWRIGHT_cublasLt_INCLUDE}); set CUDA_HOME")
   endif()
 endif()
 message(STATUS "CUDA devices: ${TILEWRIGHT_WITH_CUDA} (TILEWRIGHT_CUDA=${TILEWRIGHT_CUDA}, headers in ${TILEWRIGHT_cuda_INCLUDE})")

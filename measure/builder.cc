@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "codegen/device_check.h"
+#include "codegen/library_kernel.h"
 #include "measure/child_process.h"
 #include "measure/children.h"
 #include "measure/failure.h"
@@ -24,6 +25,7 @@ absl::StatusOr<Kernel> Build(const v1::BuildTask& task, const Catalogue& catalog
   }
   absl::StatusOr<Schedule> schedule = ParseSchedule(task.schedule());
   if (!schedule.ok()) return schedule.status();
+  if (IsLibrary(*schedule)) return WriteLibraryKernel(*workload, *schedule);
   WriteOptions options;
   options.dump_directory = task.dump_directory();
   return WriteKernel({*std::move(workload), *std::move(target), *std::move(schedule)}, catalogue,

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kAbsent =
     "this program was built without CUDA headers, so it cannot measure on GPUs; build it where "
-    "cuda.h and cupti.h are (-DTILEWRIGHT_CUDA=ON says what is missing)";
+    "cuda.h, cupti.h and cublasLt.h are (-DTILEWRIGHT_CUDA=ON says what is missing)";
 
 class AbsentRunnerDevice : public RunnerDevice {
  public:

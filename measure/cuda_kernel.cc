@@ -163,6 +163,13 @@ CudaKernel::~CudaKernel() {
 
 absl::Status CudaKernel::LoadCode() {
   const CudaDriver& driver = context_.driver();
+  if (const absl::StatusOr<LibraryCall> call = ReadLibraryKernel(kernel_); call.ok()) {
+    absl::StatusOr<std::unique_ptr<CublasLtProduct>> library =
+        CublasLtProduct::Make(*call, kernel_.workspace.bytes);
+    if (!library.ok()) return library.status();
+    library_ = *std::move(library);
+    return absl::OkStatus();
+  }
   for (const CodeObject& object : kernel_.objects) {
     const bool ptx = absl::StartsWith(object.format, "ptx-");
     if (!ptx && !absl::StartsWith(object.format, "cubin-")) {
@@ -344,7 +351,23 @@ absl::Status CudaKernel::BindSet(int set) {
   return absl::OkStatus();
 }
 
+absl::Status CudaKernel::EnqueueLibrary(int set) {
+  const std::vector<CUdeviceptr> buffers = buffers_(set);
+  CUdeviceptr matrices[3] = {};
+  for (int i = 0; i < 3; ++i) {
+    const int number = kernel_.launches[0].arguments[i].number;
+    if (number < 0 || number >= static_cast<int>(buffers.size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("recipe: buffer ", number, " of ", buffers.size(), " does not exist"));
+    }
+    matrices[i] = buffers[number];
+  }
+  return library_->Enqueue(matrices[0], matrices[1], matrices[2], workspace_data_,
+                           context_.stream());
+}
+
 absl::Status CudaKernel::Enqueue(int set, bool after_kernel) {
+  if (library_) return EnqueueLibrary(set);
   if (set >= static_cast<int>(bound_.size()) || bound_[set].empty()) {
     if (absl::Status status = BindSet(set); !status.ok()) return status;
   }

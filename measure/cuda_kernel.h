@@ -1,7 +1,7 @@
 // A CudaKernel is one kernel loaded on a GPU and bound to sets of buffers, as its recipe says:
 // launches in order on the context's stream, tensor maps made by the driver, a workspace between
-// guard bands. Argument tables are made the first time a set is called, so that a later call costs
-// its launches alone.
+// guard bands. A library's call (codegen/library_kernel.h) is one too. Argument tables are made the
+// first time a set is called, so that a later call costs its launches alone.
 #ifndef TILEWRIGHT_MEASURE_CUDA_KERNEL_H_
 #define TILEWRIGHT_MEASURE_CUDA_KERNEL_H_
 
@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "codegen/device_check.h"
 #include "codegen/kernel.h"
+#include "measure/cublaslt.h"
 #include "measure/cuda_context.h"
 
 namespace tilewright {
@@ -56,8 +57,9 @@ class CudaKernel {
   // Precondition: bound. Enqueues one call. `after_kernel`: what precedes it on the stream is a
   // kernel, which a dependent launch needs.
   absl::Status Enqueue(int set, bool after_kernel);
-  // Kernels that one call launches (a workspace that must be zero is cleared beside them).
-  int launches() const { return static_cast<int>(kernel_.launches.size()); }
+  // Kernels that one call launches (a workspace that must be zero is cleared beside them); 0: a
+  // library does not say.
+  int launches() const { return library_ ? 0 : static_cast<int>(kernel_.launches.size()); }
 
   // Enqueues filling the workspace with a byte: whoever reads it before writing it shows.
   absl::Status FillWorkspace(unsigned char value);
@@ -83,13 +85,15 @@ class CudaKernel {
   absl::Status LoadCode();
   absl::Status MakeWorkspace();
   absl::Status BindSet(int set);
+  absl::Status EnqueueLibrary(int set);
   absl::Status Fill(const Argument& argument, absl::Span<const CUdeviceptr> buffers, Slot* slot);
 
   CudaContext& context_;
   const Kernel kernel_;
   const bool dependent_;
   std::vector<CUmodule> modules_;
-  std::vector<CUfunction> functions_;  // by launch
+  std::vector<CUfunction> functions_;         // by launch
+  std::unique_ptr<CublasLtProduct> library_;  // instead of functions
   DeviceMemory workspace_;
   CUdeviceptr workspace_data_ = 0;
   std::vector<int64_t> sizes_;

@@ -178,7 +178,7 @@ class CuptiTrace : public KernelTrace {
     }
     // Older launches are checks that nobody asks about.
     state.spans.erase(state.spans.begin(), state.spans.upper_bound(launch));
-    if (span.kernels == kernels) return span;
+    if (span.kernels == kernels || (kernels == 0 && span.kernels > 0)) return span;
     return absl::UnavailableError(
         absl::StrCat("CUPTI gave ", span.kernels, " records of a launch of ", kernels, " kernels",
                      dropped > 0 ? absl::StrCat("; it dropped ", dropped) : "",

@@ -37,7 +37,8 @@ class KernelTrace {
 
   // Identifies the last graph launch of this process.
   virtual uint32_t last_launch() const = 0;
-  // Precondition: the launch's stream has been synchronised. `kernels`: how many the launch has.
+  // Precondition: the launch's stream has been synchronised. `kernels`: how many the launch has;
+  // 0: unknown.
   // Unavailable: records are missing or without time stamps.
   virtual absl::StatusOr<KernelSpan> Take(uint32_t launch, int kernels) = 0;
 };

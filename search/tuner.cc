@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "codegen/writer.h"
 #include "nlohmann/json.hpp"
+#include "schedule/library_product.h"
 #include "search/log_sink.h"
 #include "search/model_surrogate.h"
 #include "search/run_results.h"
@@ -278,12 +279,12 @@ class Tuner {
   }
 
   absl::StatusOr<std::vector<Entrant>> HoldRounds(const std::vector<std::string>& schedules,
-                                                  int rounds, uint64_t order_seed,
+                                                  int rounds, int idle_ms, uint64_t order_seed,
                                                   v1::FinalsResult* raw) {
     v1::Finals finals;
     for (const std::string& schedule : schedules) finals.add_schedules(schedule);
     finals.set_rounds(rounds);
-    finals.set_idle_ms(effort_->finals.idle_ms);
+    finals.set_idle_ms(idle_ms);
     finals.set_order_seed(order_seed);
     absl::StatusOr<std::string> id = context_.client->Finals(spec_.run_id(), finals);
     if (!id.ok()) return id.status();
@@ -301,7 +302,9 @@ class Tuner {
     std::vector<Entrant> entrants;
     for (const v1::FinalsResult::Entrant& entrant : raw->entrants()) {
       Entrant e{.schedule = entrant.schedule()};
-      if (entrant.has_failure()) {
+      if (entrant.has_failure() && IsLibraryText(entrant.schedule())) {
+        library_failure_ = entrant.failure().text();
+      } else if (entrant.has_failure()) {
         Warn(absl::StrCat(entrant.schedule(), " failed in the finals: ", entrant.failure().kind(),
                           ": ", entrant.failure().text()));
       } else {
@@ -310,6 +313,36 @@ class Tuner {
       entrants.push_back(std::move(e));
     }
     return entrants;
+  }
+
+  static bool IsLibraryText(const std::string& text) {
+    const absl::StatusOr<Schedule> schedule = ParseSchedule(text);
+    return schedule.ok() && IsLibrary(*schedule);
+  }
+
+  // The algorithm of the library that competes, if one does: the best of two short rounds. Its
+  // algorithms differ by much more than such rounds scatter, so they need no long idles.
+  absl::Status ChooseLibrary() {
+    constexpr int kShortIdleMs = 20;
+    std::vector<std::string> algorithms;
+    for (const Schedule& schedule :
+         LibrarySchedules(task_.workload, context_.target, task_.regime.at)) {
+      algorithms.push_back(schedule.ToString());
+    }
+    if (algorithms.empty()) return absl::OkStatus();
+    v1::FinalsResult raw;
+    FinalsRules one = effort_->finals;
+    one.finalists = 1;
+    const absl::StatusOr<std::vector<Entrant>> rounds =
+        HoldRounds(algorithms, one.qualifying_rounds, kShortIdleMs, record_.seed + 2, &raw);
+    if (!rounds.ok()) return rounds.status();
+    const std::vector<std::string> best = ChooseFinalists(*rounds, one);
+    if (best.empty()) {
+      Warn(absl::StrCat("the library does not compete: ", library_failure_));
+    } else {
+      library_ = best[0];
+    }
+    return absl::OkStatus();
   }
 
   absl::Status HoldFinals() {
@@ -322,7 +355,8 @@ class Tuner {
     v1::FinalsResult raw;
     if (static_cast<int>(finalists.size()) > effort_->finals.finalists) {
       absl::StatusOr<std::vector<Entrant>> qualifying =
-          HoldRounds(finalists, effort_->finals.qualifying_rounds, record_.seed, &raw);
+          HoldRounds(finalists, effort_->finals.qualifying_rounds, effort_->finals.idle_ms,
+                     record_.seed, &raw);
       if (absl::IsCancelled(qualifying.status())) return absl::OkStatus();
       if (!qualifying.ok()) return qualifying.status();
       finalists = ChooseFinalists(*qualifying, effort_->finals);
@@ -331,14 +365,31 @@ class Tuner {
     for (const std::string& schedule : {anchor, default_schedule}) {
       if (std::find(field.begin(), field.end(), schedule) == field.end()) field.push_back(schedule);
     }
-    absl::StatusOr<std::vector<Entrant>> deciding =
-        HoldRounds(field, effort_->finals.deciding_rounds, record_.seed + 1, &raw);
+    if (absl::Status status = ChooseLibrary(); !status.ok()) {
+      return absl::IsCancelled(status) ? absl::OkStatus() : status;
+    }
+    if (!library_.empty()) field.push_back(library_);
+    absl::StatusOr<std::vector<Entrant>> deciding = HoldRounds(
+        field, effort_->finals.deciding_rounds, effort_->finals.idle_ms, record_.seed + 1, &raw);
     if (absl::IsCancelled(deciding.status())) return absl::OkStatus();
     if (!deciding.ok()) return deciding.status();
-    absl::StatusOr<FinalsDecision> decision = Decide(*deciding, anchor);
+    // A library is measured against, but cannot be packed.
+    std::vector<Entrant> own;
+    for (const Entrant& entrant : *deciding) {
+      if (entrant.schedule != library_) own.push_back(entrant);
+    }
+    absl::StatusOr<FinalsDecision> decision = Decide(own, anchor);
     if (!decision.ok()) return decision.status();
     deciding_ = *std::move(deciding);
     return RecordVerdict(*decision, raw);
+  }
+
+  // Of the deciding rounds; empty if it had none.
+  std::vector<double> SecondsOf(const std::string& schedule) const {
+    for (const Entrant& entrant : deciding_) {
+      if (entrant.schedule == schedule) return entrant.round_seconds;
+    }
+    return {};
   }
 
   double Limit() const {
@@ -463,6 +514,13 @@ class Tuner {
     } else if (const std::string* best = results_->best()) {
       report.rows.push_back(Row("best", *best));
     }
+    if (!library_.empty()) {
+      report.rows.push_back(Row("library", library_));
+      if (verdict_) {
+        report.against_library =
+            ComparePaired(SecondsOf(verdict_->winner_schedule), SecondsOf(library_));
+      }
+    }
     if (const std::optional<double> bound = Bound()) {
       report.rows.push_back({.label = "bound", .seconds = bound});
     }
@@ -509,6 +567,8 @@ class Tuner {
   bool exhausted_ = false;
   bool paused_ = false;
   std::map<std::string, v1::FinalsResult> finals_;  // by item id
+  std::string library_;          // the schedule that competes for a library; empty: none
+  std::string library_failure_;  // of an algorithm, the last
   std::vector<Entrant> deciding_;
   std::optional<VerdictRow> verdict_;
   std::vector<std::string> warnings_;

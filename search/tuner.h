@@ -31,6 +31,7 @@
 #include "db/database.h"
 #include "measure/failure.h"
 #include "measure/regime.h"
+#include "measure/statistics.h"
 #include "schedule/variant.h"
 #include "schedule/workload.h"
 #include "search/finals.h"
@@ -98,7 +99,7 @@ struct TuneProgress {
 
 // A line of the final table.
 struct ReportRow {
-  std::string label;              // "default", "incumbent", "best", "bound", "limit"
+  std::string label;              // "default", "incumbent", "best", "library", "bound", "limit"
   std::string schedule;           // "" for bound and limit
   std::optional<double> seconds;  // absent: it failed or was not measured
   bool from_finals = false;       // else screened: not for comparing
@@ -112,6 +113,8 @@ struct TuneReport {
   uint64_t bytes = 0;       // compulsory
   std::vector<ReportRow> rows;
   std::optional<VerdictRow> verdict;  // absent: interrupted or without finals
+  // The winner against the library's best algorithm, in the deciding rounds; absent: none competed.
+  std::optional<PairedComparison> against_library;
   bool interrupted = false;
   bool exhausted = false;  // nothing was left to propose
   int64_t trials = 0;

@@ -1,5 +1,6 @@
 // A worker's workbench on a real GPU, from candidate to verdict.
 #include "measure/workbench.h"
+#include "schedule/library_product.h"
 #include "schedule/variant.h"
 #include "tests/gpu/gpu.h"
 
@@ -58,6 +59,39 @@ TEST(GpuSession, RegimesAndRangesAreMeasured) {
   MeasureNaive(*device, product, "m=128 n=64 k=64", "f32", "cache=warm");
   MeasureNaive(*device, product, "m=128 n=64 k=64", "bf16", "chain=dependent");
   MeasureNaive(*device, product, "m=1..200 n=64 k=64", "f32", "");
+}
+
+TEST(GpuSession, ALibraryIsMeasuredAsAKernelIs) {
+  TILEWRIGHT_SKIP_WITHOUT_GPU();
+  for (const char* expression :
+       {"C[m,n] = sum(k: A[m,k] * B[n,k])", "C[m,n] = sum(k: A[m,k] * B[k,n])",
+        "C[m,n] = sum(k: A[k,m] * B[n,k])", "C[m,n] = sum(k: A[k,m] * B[k,n])"}) {
+    SCOPED_TRACE(expression);
+    const absl::StatusOr<Workload> workload =
+        Workload::Make(expression, {"m=256 n=192 k=320", "bf16"});
+    ASSERT_TRUE(workload.ok()) << workload.status();
+    const auto space = ScheduleSpace::Make(*workload, device->target, AllVariants());
+    ASSERT_TRUE(space.ok()) << space.status();
+    SessionSpec spec{*workload, {}, (*space)->NaiveSchedule()};
+    spec.regime.at = workload->HighestSizes();
+    const absl::StatusOr<std::unique_ptr<Workbench>> bench = Workbench::Make(*device, {});
+    ASSERT_TRUE(bench.ok()) << bench.status();
+    const absl::Status opened = (*bench)->OpenSession(spec);
+    ASSERT_TRUE(opened.ok()) << opened;
+    const std::vector<Schedule> schedules =
+        LibrarySchedules(*workload, device->target, spec.regime.at);
+    ASSERT_FALSE(schedules.empty());
+    const BuildOutcome built = (*bench)->Build(*workload, {schedules[0]}, absl::Seconds(30))[0];
+    ASSERT_TRUE(built.kernel.has_value()) << built.failure->text;
+    const ScreenOutcome outcome = (*bench)->Screen(schedules[0], *built.kernel);
+    if (outcome.failure && outcome.failure->text.find("no cuBLASLt here") != std::string::npos) {
+      GTEST_SKIP() << outcome.failure->text;
+    }
+    ASSERT_FALSE(outcome.failure.has_value()) << outcome.failure->text;
+    EXPECT_LT(outcome.seconds, outcome.anchor_seconds);
+    std::printf("  cublaslt: %.3f us, naive %.3f us\n", outcome.seconds * 1e6,
+                outcome.anchor_seconds * 1e6);
+  }
 }
 
 }  // namespace
