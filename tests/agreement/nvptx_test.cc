@@ -1,6 +1,8 @@
 // GPU kernels against the interpreter, run by the device emulator: naive, reference and the
 // variants without inline PTX, on seeded random programs and schedules and on what those do not
 // reach.
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,8 +40,18 @@ std::string ReadIr(const std::filesystem::path& directory, const char* name) {
   return text.str();
 }
 
+// Where kernels are dumped: each process has a directory of its own, for tests run side by side.
 std::filesystem::path DumpDirectory() {
-  return std::filesystem::path(::testing::TempDir()) / "tilewright-nvptx-agreement";
+  struct Directory {
+    std::filesystem::path path = std::filesystem::path(::testing::TempDir()) /
+                                 ("tilewright-nvptx-agreement-" + std::to_string(getpid()));
+    ~Directory() {
+      std::error_code ignored;
+      std::filesystem::remove_all(path, ignored);
+    }
+  };
+  static const Directory directory;
+  return directory.path;
 }
 
 // Those that the emulator cannot run.

@@ -1,5 +1,7 @@
 // Kernels for GPUs, as far as they can be told without one: PTX goldens, recipes, what ptxas makes
 // of sampled schedules.
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,11 +48,14 @@ std::string ReadFile(const std::filesystem::path& path) {
 // The PTX of a candidate, through the dump.
 std::string PtxOf(const Candidate& candidate, const std::string& name, Kernel* kernel = nullptr) {
   const std::filesystem::path directory =
-      std::filesystem::path(::testing::TempDir()) / ("tilewright-ptx-" + name);
+      std::filesystem::path(::testing::TempDir()) /
+      ("tilewright-ptx-" + std::to_string(getpid()) + "-" + name);
   auto written = WriteKernel(candidate, DefaultCatalogue(), {directory.string()});
   EXPECT_TRUE(written.ok()) << candidate.schedule.ToString() << ": " << written.status();
   if (written.ok() && kernel != nullptr) *kernel = *written;
-  return ReadFile(directory / "05-kernel.ptx");
+  std::string ptx = ReadFile(directory / "05-kernel.ptx");
+  std::filesystem::remove_all(directory);
+  return ptx;
 }
 
 TEST(Nvptx, ALaunchIsAGridWithBuffersSizesAndWorkspace) {
