@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace tilewright {
 namespace {
@@ -107,10 +106,15 @@ Rounds RoundsOf(absl::Span<const Entrant> entrants, int rounds) {
   Rounds table;
   for (const Entrant* entrant : timed) table.schedules.push_back(entrant->schedule);
   for (int round = 0; round < rounds; ++round) {
+    std::vector<double> times;
     for (const Entrant* entrant : timed) {
-      table.seconds.push_back(round < static_cast<int>(entrant->round_seconds.size())
-                                  ? entrant->round_seconds[round]
-                                  : std::numeric_limits<double>::quiet_NaN());
+      if (round < static_cast<int>(entrant->round_seconds.size()) &&
+          !std::isnan(entrant->round_seconds[round])) {
+        times.push_back(entrant->round_seconds[round]);
+      }
+    }
+    if (times.size() == timed.size()) {
+      table.seconds.insert(table.seconds.end(), times.begin(), times.end());
     }
   }
   return table;

@@ -64,8 +64,8 @@ absl::StatusOr<FinalsDecision> Decide(absl::Span<const Entrant> deciding,
 // The median of a schedule's rounds that have a sample. Absent: it has none, or did not enter.
 std::optional<double> MedianSeconds(absl::Span<const Entrant> entrants,
                                     const std::string& schedule);
-// The first `rounds` rounds as a verdict's record keeps them: without entrants that failed; NaN
-// where a round is missing.
+// Those of the first `rounds` rounds that a verdict's record keeps: without entrants that failed,
+// and only rounds in which no sample was dropped, since the record knows no missing times.
 Rounds RoundsOf(absl::Span<const Entrant> entrants, int rounds);
 
 }  // namespace tilewright

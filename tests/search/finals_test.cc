@@ -100,13 +100,16 @@ TEST(MedianSeconds, IsOfTheRoundsThatHaveASample) {
 }
 
 TEST(RoundsOf, ListsRoundAfterRoundWithoutThoseWhoFailed) {
-  const Rounds rounds = RoundsOf({{{"a", {1, 2}}, {"failed", {}}, {"b", {3}}}}, 2);
+  const Rounds rounds = RoundsOf({{{"a", {1, 2}}, {"failed", {}}, {"b", {3, 4}}}}, 2);
   EXPECT_THAT(rounds.schedules, ElementsAre("a", "b"));
-  ASSERT_EQ(rounds.seconds.size(), 4u);
-  EXPECT_EQ(rounds.seconds[0], 1);
-  EXPECT_EQ(rounds.seconds[1], 3);
-  EXPECT_EQ(rounds.seconds[2], 2);
-  EXPECT_TRUE(std::isnan(rounds.seconds[3]));  // b's second round is missing
+  EXPECT_THAT(rounds.seconds, ElementsAre(1, 3, 2, 4));
+}
+
+TEST(RoundsOf, LeavesOutRoundsWithADroppedOrMissingSample) {
+  const double dropped = std::nan("");
+  const Rounds rounds = RoundsOf({{{"a", {1, dropped, 3, 4}}, {"b", {5, 6, 7}}}}, 4);
+  EXPECT_THAT(rounds.schedules, ElementsAre("a", "b"));
+  EXPECT_THAT(rounds.seconds, ElementsAre(1, 5, 3, 7));
 }
 
 }  // namespace
