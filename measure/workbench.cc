@@ -79,14 +79,6 @@ double AccumulatorRoundoff(const Workload& workload) {
   return roundoff;
 }
 
-int SmallestOperandBytes(const Workload& workload) {
-  int bytes = 8;
-  for (int tensor : workload.parameters()) {
-    bytes = std::min(bytes, Info(workload.layout(tensor).type).bytes);
-  }
-  return bytes;
-}
-
 // Time spent at work; what overlaps counts once. Thread-safe.
 class BusyClock {
  public:
@@ -293,7 +285,7 @@ absl::StatusOr<children::OpenSession> LocalWorkbench::DescribeSession(const Sess
       cold ? static_cast<int64_t>(std::ceil(kRotation * LastLevelBytes(target))) : 1);
   request.set_limit_seconds(LimitSeconds(target, spec.workload.Operations(spec.regime.at),
                                          spec.workload.CompulsoryBytes(spec.regime.at),
-                                         SmallestOperandBytes(spec.workload), cold));
+                                         spec.workload.SmallestParameterBytes(), cold));
   if (absl::Status status = AddKernels(spec.workload, spec.build_timeout, &request); !status.ok()) {
     return status;
   }

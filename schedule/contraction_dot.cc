@@ -148,15 +148,7 @@ Schedule DefaultDotSchedule(const Workload& workload, const Target& target) {
       {"columns", std::min<int64_t>(4, (target.vector_registers - rows - 1) / rows)},
       {"unroll_k", 2},
   };
-  Schedule schedule{kDotName, {}};
-  for (const Decision& decision : prepared->space.definition().decisions) {
-    const DecisionValue* best = &decision.values[0];
-    for (const DecisionValue& value : decision.values) {
-      if (value.number <= wishes.at(decision.name)) best = &value;
-    }
-    schedule.decisions.emplace_back(decision.name, best->token);
-  }
-  return schedule;
+  return prepared->space.ClosestTo(wishes);
 }
 
 }  // namespace

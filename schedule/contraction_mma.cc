@@ -403,23 +403,7 @@ Schedule DefaultMmaSchedule(const Workload& workload, const Target& target) {
       {"group_m", 8},
       {"blocks_per_core", 1},
   };
-  Schedule schedule{kMmaName, {}};
-  std::map<std::string, int64_t> settled = prepared->space.fixed();
-  for (const Decision& decision : prepared->space.definition().decisions) {
-    std::vector<int64_t> reads;
-    for (const std::string& name : decision.depends_on) reads.push_back(settled.at(name));
-    if (decision.present && !decision.present(reads)) {
-      settled[decision.name] = kAbsent;
-      continue;
-    }
-    const DecisionValue* best = &decision.values[0];
-    for (const DecisionValue& value : decision.values) {
-      if (value.number <= wishes.at(decision.name)) best = &value;
-    }
-    settled[decision.name] = best->number;
-    schedule.decisions.emplace_back(decision.name, best->token);
-  }
-  return schedule;
+  return prepared->space.ClosestTo(wishes);
 }
 
 }  // namespace

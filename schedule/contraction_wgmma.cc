@@ -309,24 +309,7 @@ WgmmaWishes BestWishes(const WgmmaProblem& p) {
 
 Schedule DefaultWgmmaSchedule(const Workload& workload, const Target& target) {
   std::shared_ptr<const PreparedWgmma> prepared = *PrepareWgmma(workload, target);
-  const WgmmaWishes wishes = BestWishes(prepared->problem);
-  Schedule schedule{kWgmmaName, {}};
-  WgmmaWishes chosen = prepared->space.fixed();
-  for (const Decision& decision : prepared->space.definition().decisions) {
-    std::vector<int64_t> reads;
-    for (const std::string& name : decision.depends_on) reads.push_back(chosen.at(name));
-    if (decision.present && !decision.present(reads)) {
-      chosen[decision.name] = kAbsent;
-      continue;
-    }
-    const DecisionValue* best = &decision.values[0];
-    for (const DecisionValue& value : decision.values) {
-      if (value.number <= wishes.at(decision.name)) best = &value;
-    }
-    chosen[decision.name] = best->number;
-    schedule.decisions.emplace_back(decision.name, best->token);
-  }
-  return schedule;
+  return prepared->space.ClosestTo(BestWishes(prepared->problem));
 }
 
 }  // namespace

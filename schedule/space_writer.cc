@@ -75,4 +75,24 @@ std::map<std::string, int64_t> SpaceWriter::AllNumbers(Numbers numbers) const {
   return values;
 }
 
+Schedule SpaceWriter::ClosestTo(const std::map<std::string, int64_t>& wishes) const {
+  Schedule schedule{definition_.variant, {}};
+  std::map<std::string, int64_t> chosen = fixed_;
+  for (const Decision& decision : definition_.decisions) {
+    std::vector<int64_t> reads;
+    for (const std::string& name : decision.depends_on) reads.push_back(chosen.at(name));
+    if (decision.present && !decision.present(reads)) {
+      chosen[decision.name] = kAbsent;
+      continue;
+    }
+    const DecisionValue* best = &decision.values[0];
+    for (const DecisionValue& value : decision.values) {
+      if (value.number <= wishes.at(decision.name)) best = &value;
+    }
+    chosen[decision.name] = best->number;
+    schedule.decisions.emplace_back(decision.name, best->token);
+  }
+  return schedule;
+}
+
 }  // namespace tilewright

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule/schedule.h"
 #include "schedule/space.h"
 
 namespace tilewright {
@@ -33,6 +34,10 @@ class SpaceWriter {
   const std::map<std::string, int64_t>& fixed() const { return fixed_; }
   // All decisions by name, given those of the definition in its order.
   std::map<std::string, int64_t> AllNumbers(Numbers numbers) const;
+  // The schedule whose present decisions have the largest value not above their wish, or the first
+  // value where all are above. Precondition: `wishes` holds every decision that may be present.
+  // Constraints are not looked at.
+  Schedule ClosestTo(const std::map<std::string, int64_t>& wishes) const;
 
  private:
   // Some of the numbers that a function reads are given, the others known.

@@ -394,12 +394,8 @@ class Tuner {
 
   double Limit() const {
     const Sizes& at = task_.regime.at;
-    int operand_bytes = 8;
-    for (int tensor : task_.workload.parameters()) {
-      operand_bytes = std::min(operand_bytes, Info(task_.workload.layout(tensor).type).bytes);
-    }
     return LimitSeconds(context_.target, task_.workload.Operations(at),
-                        task_.workload.CompulsoryBytes(at), operand_bytes,
+                        task_.workload.CompulsoryBytes(at), task_.workload.SmallestParameterBytes(),
                         task_.regime.cache == Regime::Cache::kCold);
   }
 
