@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/task_flags.h"
@@ -52,10 +53,13 @@ int Build(const BuildFlags& flags) {
   if (!report.ok()) return Fail(report.status());
   for (const std::string& warning : report->warnings)
     std::fprintf(stderr, "warning: %s\n", warning.c_str());
-  TextTable table({"function", "from", "digest", "schedule", "not exact because"});
+  TextTable table(
+      {"function", "from", "digest", "library's time", "schedule", "not exact because"});
   for (const ProductionRow& row : report->rows) {
     table.Add({row.name, absl::StrCat(row.provenance.kind, row.reused ? ", reused" : ""),
-               row.digests.binary.substr(0, 12), row.schedule.ToString(), row.inexact});
+               row.digests.binary.substr(0, 12),
+               row.against_library ? absl::StrFormat("%.3f of this", *row.against_library) : "",
+               row.schedule.ToString(), row.inexact});
   }
   std::fputs(table.ToString().c_str(), stdout);
   if (!report->written) {

@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "codegen/ptxas.h"
 #include "search/production.h"
 
 namespace tilewright {
@@ -44,6 +45,15 @@ int RunReplay(const ReplayFlags& flags) {
       "the kernel is not proved to be the one that was measured (toolchain then: %s; now: %s)\n",
       report->toolchain_then.empty() ? "not recorded" : report->toolchain_then.c_str(),
       report->toolchain_now.c_str());
+  if (report->target.is_gpu() && report->expected.binary != report->got.binary &&
+      report->expected.ir == report->got.ir) {
+    const absl::StatusOr<Ptxas> ptxas = FindPtxas();
+    if (!ptxas.ok() || ptxas->path.empty()) {
+      std::printf(
+          "the binary is PTX, since no ptxas was found: set TILEWRIGHT_PTXAS to the one that "
+          "assembled the kernel then\n");
+    }
+  }
   return kExitFailed;
 }
 

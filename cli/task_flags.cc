@@ -47,7 +47,8 @@ void TaskFlags::Add(CLI::App* app) {
   app->add_option("--target", target,
                   "a target's kind; `cpu` or `cuda` alone is the one of this machine")
       ->capture_default_str();
-  app->add_option("--regime", regime, "what is measured: cache=cold|warm chain=plain data=normal");
+  app->add_option("--regime", regime,
+                  "what is measured: cache=cold|warm chain=plain|dependent data=normal");
   app->add_option("--at", at,
                   "sizes to measure ranged workloads at: t=8192; default: the upper ends");
   app->add_option("--cores", cores, "cores of the CPU to use; 0: all this process may use")

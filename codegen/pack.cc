@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "codegen/pack_text.h"
 
@@ -24,16 +25,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kManifestName[] = "manifest.json";
-// The only backend that pack_launcher.cc writes a launcher for.
-constexpr char kPackBackend[] = "host";
 
 absl::Status AtItem(const std::string& name, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("workload '", name, "': ", status.message()));
 }
 
-// What the launcher's tables rely on. A kernel of this program's own meets it; one that was read
-// from a file may not.
-absl::Status CheckKernel(const Workload& workload, const Kernel& kernel) {
+// What every launcher's tables rely on, and then what its kind's do.
+absl::Status CheckKernel(const Target& target, const Workload& workload, const Kernel& kernel,
+                         const PackKind& kind) {
   const int buffers = workload.parameters().size() + workload.outputs().size();
   const int sizes = workload.sizes().size();
   if (kernel.domain.alignments.size() != buffers || kernel.domain.sizes.size() != sizes) {
@@ -46,35 +45,19 @@ absl::Status CheckKernel(const Workload& workload, const Kernel& kernel) {
       return absl::InvalidArgumentError(
           absl::StrCat("the kernel's domain has an alignment of ", alignment));
   }
-  const int64_t alignment = kernel.workspace.alignment;
-  if (alignment < 1 || alignment > 64 || (alignment & (alignment - 1)) != 0 ||
-      kernel.workspace.bytes < 0) {
+  if (kernel.workspace.bytes < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the kernel's workspace of ", kernel.workspace.bytes, " bytes aligned to ",
-                     alignment, " is not one that a pack can give (a power of 2 up to 64)"));
+        absl::StrCat("the kernel's workspace has ", kernel.workspace.bytes, " bytes"));
   }
   for (const Launch& launch : kernel.launches) {
-    if (launch.threads < 1)
-      return absl::InvalidArgumentError(absl::StrCat("a launch has ", launch.threads, " threads"));
     const bool is_symbol = launch.entry.starts_with("tw_") &&
                            std::all_of(launch.entry.begin(), launch.entry.end(),
                                        [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
     if (!is_symbol)
       return absl::InvalidArgumentError(
           absl::StrCat("a launch's entry '", launch.entry, "' is no tw_ symbol"));
-    if (launch.on_gpu())
-      return absl::InvalidArgumentError(absl::StrCat(
-          "launch '", launch.entry, "' is one on a GPU; the launcher calls CPU kernels"));
-    for (const Argument& argument : launch.arguments) {
-      const int count = argument.kind == Argument::Kind::kBuffer ? buffers : sizes;
-      if (argument.kind == Argument::Kind::kInteger) continue;
-      if (argument.number < 0 || argument.number >= count) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("a launch's argument has number ", argument.number, " of ", count));
-      }
-    }
   }
-  return absl::OkStatus();
+  return kind.check(target, workload, kernel);
 }
 
 std::string MismatchOf(const Digests& expected, const Digests& got) {
@@ -90,11 +73,13 @@ std::string MismatchOf(const Digests& expected, const Digests& got) {
   return text;
 }
 
-absl::Status CheckItems(absl::Span<const PackItem> items, const std::string& pack_name) {
+absl::Status CheckItems(absl::Span<const PackItem> items, const std::string& pack_name,
+                        const PackKind& kind) {
   if (absl::Status status = CheckPackSymbol(pack_name); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("name of the pack: ", status.message()));
   }
   std::set<std::string> symbols;
+  for (const PackFunction& function : kind.own_functions(pack_name)) symbols.insert(function.name);
   for (const PackItem& item : items) {
     if (absl::Status status = CheckPackSymbol(item.name); !status.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("name of a workload: ", status.message()));
@@ -145,18 +130,16 @@ absl::Status WriteFiles(const Pack& pack, const fs::path& directory) {
   if (error)
     return absl::UnavailableError(
         absl::StrCat(directory.string(), ": cannot be made: ", error.message()));
-  std::vector<std::pair<std::string, std::string>> files = {
-      {absl::StrCat(pack.name, ".h"), PackHeader(pack)},
-      {"launcher.c", PackLauncher(pack, RequiredCpuFeatures(pack.target))},
-      {absl::StrCat(pack.name, "Config.cmake"), PackCMakeConfig(pack)},
-      {kManifestName, ManifestJson(pack)},
-  };
+  std::vector<PackFile> files = KindOf(pack).files(pack);
+  files.push_back({absl::StrCat(pack.name, ".h"), PackHeader(pack)});
+  files.push_back({kManifestName, ManifestJson(pack)});
   for (const PackEntry& entry : pack.entries) {
     for (const CodeObject& object : entry.kernel.objects)
       files.push_back({ObjectPath(object), object.bytes});
   }
-  for (const auto& [name, bytes] : files) {
-    if (absl::Status status = WriteFile(directory / name, bytes); !status.ok()) return status;
+  for (const PackFile& file : files) {
+    if (absl::Status status = WriteFile(directory / file.path, file.bytes); !status.ok())
+      return status;
   }
   return absl::OkStatus();
 }
@@ -184,12 +167,9 @@ absl::Status MoveInto(const fs::path& made, const fs::path& directory) {
 }  // namespace
 
 absl::StatusOr<Pack> BuildPack(absl::Span<const PackItem> items, const PackOptions& options) {
-  if (options.target.backend != kPackBackend) {
-    return absl::UnimplementedError(absl::StrCat(
-        "a pack for ", options.target.kind, ": the launcher calls kernels of the backend ",
-        kPackBackend, " only, not of ", options.target.backend));
-  }
-  if (absl::Status status = CheckItems(items, options.name); !status.ok()) return status;
+  const absl::StatusOr<const PackKind*> kind = FindPackKind(options.target);
+  if (!kind.ok()) return kind.status();
+  if (absl::Status status = CheckItems(items, options.name, **kind); !status.ok()) return status;
   Pack old;
   if (!options.reuse.empty()) {
     absl::StatusOr<Pack> read = ReadPack(options.reuse);
@@ -210,8 +190,12 @@ absl::StatusOr<Pack> BuildPack(absl::Span<const PackItem> items, const PackOptio
       entry.kernel = *std::move(kernel);
       entry.toolchain = ToolchainId(options.target);
       entry.digest_mismatch = MismatchOf(item.expected, entry.kernel.digests);
+      const bool ptx = absl::StartsWith(entry.kernel.objects.front().format, "ptx-");
+      if (ptx && !entry.digest_mismatch.empty())
+        absl::StrAppend(&entry.digest_mismatch, "; it is PTX, because no ptxas was found");
     }
-    if (absl::Status status = CheckKernel(item.workload, entry.kernel); !status.ok())
+    if (absl::Status status = CheckKernel(options.target, item.workload, entry.kernel, **kind);
+        !status.ok())
       return AtItem(item.name, status);
     pack.entries.push_back(std::move(entry));
   }
@@ -251,8 +235,11 @@ absl::StatusOr<Pack> ReadPack(const std::string& directory) {
   if (!pack.ok())
     return absl::Status(pack.status().code(),
                         absl::StrCat(directory, ": ", pack.status().message()));
+  const absl::StatusOr<const PackKind*> kind = FindPackKind(pack->target);
+  if (!kind.ok()) return kind.status();
   for (const PackEntry& entry : pack->entries) {
-    if (absl::Status status = CheckKernel(entry.item.workload, entry.kernel); !status.ok()) {
+    if (absl::Status status = CheckKernel(pack->target, entry.item.workload, entry.kernel, **kind);
+        !status.ok()) {
       return AtItem(entry.item.name, status);
     }
   }

@@ -6,7 +6,8 @@
 //   absl::StatusOr<Pack> pack = BuildPack(items, options);  // nothing is written yet
 //   if (pack.ok()) status = WritePack(*pack, "out/ops");
 //
-// A pack's function interprets the same recipe as the runner that measured the kernel.
+// A pack's function interprets the same recipe as the runner that measured the kernel. There are
+// packs for the backends of AllPackKinds (pack_text.h).
 // Deterministic: the same items, target and toolchain give the same bytes in every file.
 #ifndef TILEWRIGHT_CODEGEN_PACK_H_
 #define TILEWRIGHT_CODEGEN_PACK_H_
@@ -27,8 +28,8 @@
 
 namespace tilewright {
 
-// Version of manifest.json.
-inline constexpr int kManifestVersion = 1;
+// The newest version of manifest.json. Packs for CPUs say 1, for GPUs 2.
+inline constexpr int kManifestVersion = 2;
 
 // Where an item's schedule comes from and how far it may be trusted. Kept in the manifest and in
 // the header's comments.
@@ -47,6 +48,9 @@ struct PackItem {
   Names names;
   std::string source;
   std::string regime;  // text
+  // GPU: the regime is one of dependent launch, so launches that can begin before the work ahead of
+  // them in the stream has ended are asked to.
+  bool dependent_launch = false;
   Schedule schedule;
   Digests expected;  // of the record that the schedule is from; an empty field is not compared
   Provenance provenance;
@@ -95,7 +99,7 @@ absl::StatusOr<Pack> BuildPack(absl::Span<const PackItem> items, const PackOptio
 // Unavailable: the file system refused.
 absl::Status WritePack(const Pack& pack, const std::string& directory);
 
-// The text of manifest.json. It names objects by `kernels/<SHA-256>.o`.
+// The text of manifest.json. It names objects by `kernels/<SHA-256>.o` (GPU: `.cubin`, `.ptx`).
 std::string ManifestJson(const Pack& pack);
 
 // Reads ManifestJson; `read_object` gives the bytes at a path that the manifest names. Entries read

@@ -51,7 +51,10 @@ ordered_json SizesJson(const PackItem& item) {
   return sizes;
 }
 
-ordered_json WorkloadJson(const PackEntry& entry) {
+// Version 2 has what a launcher for GPUs must know beside the recipe.
+constexpr int kVersionWithDependentLaunch = 2;
+
+ordered_json WorkloadJson(const PackEntry& entry, int version) {
   const PackItem& item = entry.item;
   ordered_json condition = ordered_json::array();
   for (const SizeRange& range : item.workload.sizes()) condition.push_back({range.low, range.high});
@@ -66,6 +69,7 @@ ordered_json WorkloadJson(const PackEntry& entry) {
       // The codegen's own text, keys sorted; read back by ParseRecipe.
       {"recipe",
        ordered_json::parse(entry.kernel.RecipeJson(), nullptr, /*allow_exceptions=*/false)}};
+  if (version >= kVersionWithDependentLaunch) dispatch["dependent_launch"] = item.dependent_launch;
   return {{"name", item.name},
           {"key", item.workload.key()},
           {"canonical_text", item.workload.canonical_text()},
@@ -113,7 +117,7 @@ class Reader {
   }
 };
 
-absl::StatusOr<PackEntry> EntryFromJson(const json& row, const std::string& where,
+absl::StatusOr<PackEntry> EntryFromJson(const json& row, const std::string& where, int64_t version,
                                         const ReadObject& read_object) {
   Reader reader;
   absl::StatusOr<Workload> workload =
@@ -148,6 +152,11 @@ absl::StatusOr<PackEntry> EntryFromJson(const json& row, const std::string& wher
   const json& provenance = reader.Field(only, at, "provenance", json::value_t::object, "an object");
   item.provenance = {reader.Text(provenance, absl::StrCat(at, "provenance/"), "kind"),
                      reader.Text(provenance, absl::StrCat(at, "provenance/"), "detail")};
+  if (version >= kVersionWithDependentLaunch) {
+    const json& dependent =
+        reader.Field(only, at, "dependent_launch", json::value_t::boolean, "true or false");
+    item.dependent_launch = dependent.is_boolean() && dependent.get<bool>();
+  }
   const json& recipe = reader.Field(only, at, "recipe", json::value_t::object, "an object");
   entry.kernel = reader.Take(ParseRecipe(recipe.dump()), absl::StrCat(at, "recipe"), Kernel{});
   const json& objects = reader.Array(only, at, "objects");
@@ -178,9 +187,10 @@ absl::StatusOr<PackEntry> EntryFromJson(const json& row, const std::string& wher
 
 std::string ManifestJson(const Pack& pack) {
   ordered_json workloads = ordered_json::array();
-  for (const PackEntry& entry : pack.entries) workloads.push_back(WorkloadJson(entry));
+  const int version = KindOf(pack).manifest_version;
+  for (const PackEntry& entry : pack.entries) workloads.push_back(WorkloadJson(entry, version));
   const ordered_json manifest = {{"format", kFormat},
-                                 {"version", kManifestVersion},
+                                 {"version", version},
                                  {"name", pack.name},
                                  {"target", pack.target.ToString()},
                                  {"workloads", workloads}};
@@ -206,9 +216,16 @@ absl::StatusOr<Pack> ParseManifest(std::string_view text, const ReadObject& read
   pack.target = reader.Take(ParseTarget(reader.Text(manifest, "", "target")), "target", Target{});
   const json& workloads = reader.Array(manifest, "", "workloads");
   if (!reader.status.ok()) return reader.status;
+  const absl::StatusOr<const PackKind*> kind = FindPackKind(pack.target);
+  if (!kind.ok()) return kind.status();
+  if (version.get<int64_t>() < (*kind)->manifest_version) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("manifest: version must be ", (*kind)->manifest_version, " or more for ",
+                     pack.target.kind, ", is ", version.get<int64_t>()));
+  }
   for (int i = 0; i < workloads.size(); ++i) {
-    absl::StatusOr<PackEntry> entry =
-        EntryFromJson(workloads[i], absl::StrCat("workloads/", i, "/"), read_object);
+    absl::StatusOr<PackEntry> entry = EntryFromJson(
+        workloads[i], absl::StrCat("workloads/", i, "/"), version.get<int64_t>(), read_object);
     if (!entry.ok()) return entry.status();
     pack.entries.push_back(*std::move(entry));
   }

@@ -1,15 +1,18 @@
 // The texts of a pack's files: header, launcher, CMake package; and what they need to know of an
-// entry. Only pack.cc and the pack's own sources include it. Deterministic, no input or output.
-// Thread-safe.
+// entry. What differs from one backend to the next is a row of PackKind. Only pack.cc and the
+// pack's own sources include it. Deterministic, no input or output. Thread-safe.
 #ifndef TILEWRIGHT_CODEGEN_PACK_TEXT_H_
 #define TILEWRIGHT_CODEGEN_PACK_TEXT_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "codegen/pack.h"
 
 namespace tilewright {
@@ -58,12 +61,53 @@ std::vector<CpuFeature> RequiredCpuFeatures(const Target& target);
 // `f32 [t=1..8192, i=4096]`, with the strides where they are not dense.
 std::string DescribeTensor(const Workload& workload, const Names& names, int tensor);
 
-// Precondition of all three: BuildPack made or ReadPack read the pack, so every signature is valid.
-std::string PackHeader(const Pack& pack);
-std::string PackLauncher(const Pack& pack, const std::vector<CpuFeature>& features);
-std::string PackCMakeConfig(const Pack& pack);
+struct PackFile {
+  std::string path;  // in the pack's directory
+  std::string bytes;
+};
 
-// Where an object lies in the directory: `kernels/<SHA-256 of its bytes>.o`.
+// A function of the pack beside those of its workloads.
+struct PackFunction {
+  std::string name;
+  std::string declaration;  // with its comment, for the header
+};
+
+// How packs for the targets of one backend are written. Manifest, header and objects are alike; a
+// row says the rest.
+struct PackKind {
+  std::string_view backend;
+  int manifest_version;           // that it was new in
+  std::string_view context_type;  // the last argument of every function
+  // The part of a header that is the same in every pack: the context and the status codes. A
+  // program may include several packs' headers, so it has a guard of its own, which is raised when
+  // it changes.
+  std::string_view context_text;
+  std::string_view tensors_where;  // " in device memory"; empty: in memory
+  std::string_view how_to_build;   // without CMake
+  std::function<std::vector<PackFunction>(const std::string& pack_name)> own_functions;
+  // What the launcher relies on. A kernel of this program's own meets it; one that was read from a
+  // file may not. InvalidArgument; FailedPrecondition: a tool that makes packs is missing.
+  std::function<absl::Status(const Target&, const Workload&, const Kernel&)> check;
+  // The launcher and the CMake package. Precondition: `check` has passed every kernel.
+  std::function<std::vector<PackFile>(const Pack&)> files;
+};
+// The only list (pack_kinds.cc).
+absl::Span<const PackKind> AllPackKinds();
+// Unimplemented: there are no packs for that backend.
+absl::StatusOr<const PackKind*> FindPackKind(const Target& target);
+// Precondition: BuildPack made or ReadPack read the pack.
+const PackKind& KindOf(const Pack& pack);
+
+// The rows' own texts, of the backends `host` and `nvptx`.
+PackKind HostPackKind();
+PackKind CudaPackKind();
+
+// Precondition: as KindOf, so every signature is valid.
+std::string PackHeader(const Pack& pack);
+
+// Where an object lies in the directory: `kernels/`, the SHA-256 of its bytes, and `.o`, `.cubin`
+// or
+// `.ptx` by its format.
 std::string ObjectPath(const CodeObject& object);
 
 }  // namespace tilewright

@@ -103,6 +103,8 @@ bool TakeBest(const BestAnswer& best, const ScheduleSpace& space, Database& log,
         .ir = verdict.winner_ir_digest, .assembly = "", .binary = verdict.winner_binary_digest};
     item.provenance = {"verdict",
                        absl::StrFormat("%s, %s, %.3fx", record, verdict.outcome, verdict.ratio)};
+    if (verdict.library_seconds && verdict.winner_seconds && *verdict.winner_seconds > 0)
+      choice->against_library = *verdict.library_seconds / *verdict.winner_seconds;
     const auto& trusted = options.trusted_origins;
     if (best.kind == BestAnswer::Kind::kContested) {
       choice->inexact = absl::StrCat(
@@ -145,7 +147,8 @@ absl::StatusOr<PackChoice> ChooseForPack(Database* log, const TuneTask& task,
                              .workload = task.workload,
                              .names = task.names,
                              .source = expanded->expression,
-                             .regime = regime}};
+                             .regime = regime,
+                             .dependent_launch = task.regime.chain == Regime::Chain::kDependent}};
   if (log != nullptr) {
     absl::StatusOr<BestAnswer> best =
         log->Best(task.workload.key(), TargetKey(options.target), regime);
@@ -176,7 +179,9 @@ absl::StatusOr<ProductionReport> BuildProduction(Database* log, absl::Span<const
   for (const TuneTask& task : tasks) {
     absl::StatusOr<PackChoice> choice = ChooseForPack(log, task, options, &report.warnings);
     if (!choice.ok()) return AtTask(task, choice.status());
-    report.rows.push_back({.name = task.name, .inexact = choice->inexact});
+    report.rows.push_back({.name = task.name,
+                           .inexact = choice->inexact,
+                           .against_library = choice->against_library});
     items.push_back(std::move(choice->item));
   }
   absl::StatusOr<Pack> pack = BuildPack(items, {.name = options.name,

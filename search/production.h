@@ -45,6 +45,9 @@ struct ProductionRow {
   Digests digests;
   bool reused = false;
   std::string inexact;  // why it is not exact: one line; empty: it is
+  // The library's time / the winner's, in the rounds that decided the verdict. A library's kernel
+  // is never packed, however fast; absent: none competed.
+  std::optional<double> against_library;
 };
 
 struct ProductionReport {
@@ -58,6 +61,7 @@ struct ProductionReport {
 struct PackChoice {
   PackItem item;
   std::string inexact;  // as above, before anything is built
+  std::optional<double> against_library;
 };
 absl::StatusOr<PackChoice> ChooseForPack(Database* log, const TuneTask& task,
                                          const ProductionOptions& options,

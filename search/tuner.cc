@@ -412,6 +412,7 @@ class Tuner {
         .winner_seconds = decision.winner_seconds,
         .rival_seconds = decision.rival_seconds,
         .default_seconds = MedianSeconds(deciding_, space_->DefaultSchedule().ToString()),
+        .library_seconds = MedianSeconds(deciding_, library_),  // absent: none competed
         .limit_seconds = Limit(),
         .environment = {.device_uuid = device_.device_uuid,
                         .driver = device_.driver,

@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// The part of a pack's header that callers see (codegen/pack_launcher.cc).
+// The part of a pack's header that callers see (codegen/pack_host.cc).
 struct Context {
   void (*parallel_for)(void* user, int32_t threads, void (*body)(void*, int32_t),
                        void* data) = nullptr;
@@ -361,14 +361,13 @@ TEST_F(PackTest, RefusesNamesThatCannotBeFunctions) {
   EXPECT_FALSE(BuildPack({MakeItem("a"), MakeItem("a_workspace_bytes")}, options_).ok());
 }
 
-TEST_F(PackTest, RefusesATargetThatTheLauncherCannotCall) {
-  const absl::StatusOr<Pack> pack = BuildPack(
-      {MakeItem("add_six")},
-      {.name = "test_pack", .target = *FindTarget("cuda:h200"), .catalogue = DefaultCatalogue()});
+TEST_F(PackTest, RefusesATargetWithoutALauncher) {
+  options_.target.backend = "abacus";
+  const absl::StatusOr<Pack> pack = BuildPack({MakeItem("add_six")}, options_);
   EXPECT_EQ(pack.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(
-      pack.status().message(),
-      HasSubstr("a pack for cuda:h200: the launcher calls kernels of the backend host only"));
+      std::string(pack.status().message()),
+      HasSubstr("there are launchers for the backends host and nvptx only, not for abacus"));
 }
 
 TEST_F(PackTest, NamesTheWorkloadWhoseScheduleIsIllegal) {
@@ -399,7 +398,7 @@ TEST_F(PackTest, RefusesManifestsThatAreNewerOrBroken) {
     return ParseManifest(text, [](const std::string&) { return "object"; }).status();
   };
   std::string newer = golden;
-  newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 2");
+  newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 3");
   EXPECT_EQ(parse(newer).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(parse(golden.substr(0, golden.size() / 2)).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(parse("[]").code(), absl::StatusCode::kInvalidArgument);

@@ -146,6 +146,53 @@ TEST_F(ProductionTest, AnUnknownWorkloadTakesTheNearestWinnerOrElseTheDefault) {
   EXPECT_THAT(report.rows[0].inexact, HasSubstr("unmeasured"));
 }
 
+TEST_F(ProductionTest, AGpusVerdictIsExactWhereTheSameToolsAreFoundAndReplays) {
+  options_.target = *FindTarget("cuda:h200");
+  options_.catalogue = DefaultCatalogue();
+  options_.strict = true;
+  TuneTask task = MakeTask("add_six");
+  task.regime.chain = Regime::Chain::kDependent;
+  auto space = ScheduleSpace::Make(task.workload, options_.target, options_.catalogue.variants);
+  ASSERT_TRUE(space.ok()) << space.status();
+  const VerdictRow verdict = MakeVerdict(task, (*space)->DefaultSchedule().ToString());
+  Insert(verdict);
+  ProductionReport report = MustBuild({task});
+  EXPECT_THAT(report.rows[0].inexact, IsEmpty());
+  ASSERT_TRUE(report.written);
+  const absl::StatusOr<Pack> pack = ReadPack(At("ops"));
+  ASSERT_TRUE(pack.ok()) << pack.status();
+  EXPECT_TRUE(pack->entries[0].item.dependent_launch);
+  const auto replayed = Replay(*log_, verdict.id, options_.catalogue);
+  ASSERT_TRUE(replayed.ok()) << replayed.status();
+  EXPECT_TRUE(replayed->same());
+
+  TuneTask other = MakeTask("other", "n=1..90");
+  VerdictRow assembled_elsewhere = MakeVerdict(other, (*space)->DefaultSchedule().ToString());
+  assembled_elsewhere.winner_binary_digest = std::string(64, 'b');
+  Insert(assembled_elsewhere);
+  report = MustBuild({other});
+  EXPECT_THAT(report.rows[0].inexact, HasSubstr("binary: expected bbbbbbbbbbbbbbbb"));
+  EXPECT_FALSE(report.written);
+}
+
+TEST_F(ProductionTest, ALibrarysTimeIsToldAndItsKernelNeverPacked) {
+  const TuneTask task = MakeTask("add_six");
+  VerdictRow verdict = MakeVerdict(task);
+  verdict.winner_seconds = 1e-3;
+  verdict.library_seconds = 8e-4;
+  Insert(verdict);
+  const TuneTask library = MakeTask("library", "n=1..70");
+  VerdictRow impossible = MakeVerdict(library);
+  impossible.winner_schedule = "contraction.library{name=cublaslt algo=1}";
+  Insert(impossible);
+  const ProductionReport report = MustBuild({task, library});
+  EXPECT_THAT(report.rows[0].against_library, ::testing::Optional(::testing::DoubleEq(0.8)));
+  EXPECT_EQ(report.rows[1].schedule.variant, "test.two_launches");
+  EXPECT_NE(report.rows[1].provenance.kind, "verdict");
+  EXPECT_FALSE(report.rows[1].against_library.has_value());
+  EXPECT_THAT(report.warnings, ::testing::Contains(HasSubstr("contraction.library")));
+}
+
 TEST_F(ProductionTest, AContestedVerdictIsNotExact) {
   const TuneTask task = MakeTask("add_six");
   Insert(MakeVerdict(task));

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -9,14 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "codegen/pack_c.h"
 #include "codegen/pack_text.h"
 
 namespace tilewright {
 namespace {
 
-// The part of a header that is the same in every pack. A program may include several packs'
-// headers: the guard is of this part's own, and raised when it changes.
-constexpr char kContextText[] = R"(#ifndef TILEWRIGHT_PACK_CONTEXT_1
+constexpr char kHostContextText[] = R"(#ifndef TILEWRIGHT_PACK_CONTEXT_1
 #define TILEWRIGHT_PACK_CONTEXT_1
 
 // How a function runs. Null, or all fields zero: threads one after another, workspace from the heap. The functions keep nothing
@@ -59,7 +57,7 @@ static inline const char* tw_status_text(int status) {
 )";
 
 // The launcher's part that is the same in every pack: it interprets the tables that follow it.
-constexpr char kLauncherTypes[] = R"(
+constexpr char kHostTypes[] = R"(
 #if !defined(__x86_64__)
 #error "the kernels of this pack are x86-64 code"
 #endif
@@ -80,24 +78,13 @@ typedef struct tw_launch {
   const tw_argument* arguments;
 } tw_launch;
 
-typedef struct tw_range {
-  int64_t low, high;
-} tw_range;
-
 typedef struct tw_kernel {
-  int32_t buffer_count, size_count, launch_count;
-  const int64_t* alignments;  // one per buffer
-  const tw_range* sizes;      // the domain, one per size
+  tw_domain domain;
+  int32_t launch_count;
   const tw_launch* launches;
   size_t workspace_bytes, workspace_alignment;
   int workspace_zeroed;
 } tw_kernel;
-
-// A row of a dispatch list: the first whose condition holds is taken.
-typedef struct tw_case {
-  const tw_range* condition;  // one per size
-  const tw_kernel* kernel;
-} tw_case;
 
 typedef struct tw_feature {
   uint32_t leaf, subleaf;
@@ -106,7 +93,7 @@ typedef struct tw_feature {
 } tw_feature;
 )";
 
-constexpr char kLauncherCode[] = R"(
+constexpr char kHostCode[] = R"(
 // XCR0: the register state that the operating system saves. Zero without XGETBV.
 static uint32_t tw_saved_state(void) {
   uint32_t a, b, c, d;
@@ -136,13 +123,6 @@ static int tw_cpu_is_suited(void) {
     atomic_store_explicit(&answer, known, memory_order_relaxed);
   }
   return known == 2;
-}
-
-static int tw_all_in_range(const tw_range* ranges, const int64_t* sizes, int32_t count) {
-  for (int32_t i = 0; i < count; ++i) {
-    if (sizes[i] < ranges[i].low || sizes[i] > ranges[i].high) return 0;
-  }
-  return 1;
 }
 
 typedef struct tw_body {
@@ -179,19 +159,10 @@ static void tw_run(const tw_launch* launch, void* const* buffers, const int64_t*
 static int tw_call(const tw_case* cases, int32_t case_count, void* const* buffers, const int64_t* sizes,
                    const tw_context* context) {
   if (!tw_cpu_is_suited()) return TW_UNSUITED_CPU;
-  const tw_kernel* kernel = NULL;
-  for (int32_t i = 0; i < case_count && kernel == NULL; ++i) {
-    const tw_kernel* candidate = cases[i].kernel;
-    if (tw_all_in_range(cases[i].condition, sizes, candidate->size_count) &&
-        tw_all_in_range(candidate->sizes, sizes, candidate->size_count)) {
-      kernel = candidate;
-    }
-  }
+  const tw_kernel* kernel = tw_choose(cases, case_count, sizes);
   if (kernel == NULL) return TW_SIZE_OUT_OF_RANGE;
-  for (int32_t i = 0; i < kernel->buffer_count; ++i) {
-    if (buffers[i] == NULL) return TW_NULL_POINTER;
-    if ((uintptr_t)buffers[i] % (uintptr_t)kernel->alignments[i] != 0) return TW_MISALIGNED;
-  }
+  const int status = tw_check_buffers(&kernel->domain, buffers);
+  if (status != TW_OK) return status;
   void* workspace = NULL;
   void* allocated = NULL;
   if (kernel->workspace_bytes != 0) {
@@ -215,81 +186,7 @@ static int tw_call(const tw_case* cases, int32_t case_count, void* const* buffer
 }
 )";
 
-struct CType {
-  ElementType type;
-  std::string_view name;
-};
-// Types that C17 lacks travel as the integers of their bits.
-constexpr CType kCTypes[] = {
-    {ElementType::kF64, "double"},   {ElementType::kF32, "float"},
-    {ElementType::kF16, "uint16_t"}, {ElementType::kBF16, "uint16_t"},
-    {ElementType::kE4M3, "uint8_t"}, {ElementType::kE5M2, "uint8_t"},
-    {ElementType::kI8, "int8_t"},    {ElementType::kI32, "int32_t"},
-};
-
-std::string CTypeName(ElementType type) {
-  const auto* row = std::find_if(std::begin(kCTypes), std::end(kCTypes),
-                                 [&](const CType& t) { return t.type == type; });
-  return std::string(row->name);
-}
-
-// Text that may stand in a `//` comment.
-std::string Comment(const std::string& text) {
-  std::string line = absl::StrReplaceAll(text, {{"\n", " "}, {"\r", " "}});
-  while (!line.empty() && line.back() == '\\') line.pop_back();
-  return line;
-}
-
-PackSignature Signature(const PackEntry& entry) { return *SignatureOf(entry.item); }
-
-std::string Prototype(const PackEntry& entry, const PackSignature& signature) {
-  std::vector<std::string> parameters;
-  for (const PackTensor& tensor : signature.tensors) {
-    const std::string type = CTypeName(entry.item.workload.layout(tensor.tensor).type);
-    parameters.push_back(
-        absl::StrCat(tensor.output ? "" : "const ", type, "* ", tensor.identifier));
-  }
-  for (const PackSize& size : signature.sizes)
-    parameters.push_back(absl::StrCat("int64_t ", size.identifier));
-  parameters.push_back("const tw_context* context");
-  return absl::StrCat("int ", entry.item.name, "(", absl::StrJoin(parameters, ", "), ")");
-}
-
-std::string Declaration(const PackEntry& entry) {
-  const PackItem& item = entry.item;
-  const PackSignature signature = Signature(entry);
-  std::string text = absl::StrCat("// ", item.name);
-  if (!item.source.empty()) absl::StrAppend(&text, ": ", Comment(item.source));
-  absl::StrAppend(
-      &text, "\n// Tensors, dense row-major unless strides are given, which must not overlap:\n");
-  for (const PackTensor& tensor : signature.tensors) {
-    absl::StrAppend(&text, "//   ", tensor.identifier, "  ", tensor.output ? "output" : "input",
-                    " ", DescribeTensor(item.workload, item.names, tensor.tensor), ", aligned to ",
-                    entry.kernel.domain.alignments[tensor.buffer], " bytes\n");
-  }
-  for (const PackSize& size : signature.sizes) {
-    const SizeRange& range = item.workload.sizes()[size.index];
-    absl::StrAppend(&text, "//   ", size.identifier, "  size, ", range.low, " to ", range.high,
-                    "\n");
-  }
-  absl::StrAppend(&text, "// Kernel: ", item.schedule.ToString(), " (",
-                  Comment(item.provenance.kind), item.provenance.detail.empty() ? "" : ": ",
-                  Comment(item.provenance.detail), ")\n");
-  absl::StrAppend(&text, Prototype(entry, signature), ";\n");
-  absl::StrAppend(&text, "// Bytes of workspace that a call needs; 0: none.\n");
-  absl::StrAppend(&text, "size_t ", item.name, "_workspace_bytes(void);\n");
-  return text;
-}
-
-// `static const TYPE NAME[] = {rows};`, never empty.
-std::string Table(const std::string& type, const std::string& name, std::vector<std::string> rows,
-                  const std::string& last_row) {
-  rows.push_back(last_row);
-  return absl::StrCat("static const ", type, " ", name, "[] = {\n    ",
-                      absl::StrJoin(rows, ",\n    "), "};\n");
-}
-
-std::string ArgumentRow(const Argument& argument) {
+std::string HostArgumentRow(const Argument& argument) {
   switch (argument.kind) {
     case Argument::Kind::kBuffer:
       return absl::StrCat("{TW_FROM_BUFFER, ", argument.number, ", 0}");
@@ -299,108 +196,48 @@ std::string ArgumentRow(const Argument& argument) {
       return absl::StrCat("{TW_FROM_CONSTANT, 0, INT64_C(", argument.value, ")}");
     case Argument::Kind::kTensorMap:
     case Argument::Kind::kWorkspace:
-      break;  // of GPUs, whose kernels pack.cc refuses
+      break;  // of GPUs, whose arguments CheckHostKernel refuses
   }
   return "";
 }
 
-std::vector<std::string> RangeRows(absl::Span<const SizeRange> sizes) {
-  std::vector<std::string> rows;
-  for (const SizeRange& range : sizes) {
-    rows.push_back(absl::StrCat("{INT64_C(", range.low, "), INT64_C(", range.high, ")}"));
-  }
-  return rows;
-}
-
-// The tables of one kernel, named after the function. Each ends in an unused row, since C has no
-// empty tables.
-std::string KernelTables(const PackEntry& entry) {
+// The tables of one kernel, named after the function.
+std::string HostKernelTables(const PackEntry& entry) {
   const std::string& name = entry.item.name;
   const Kernel& kernel = entry.kernel;
-  std::string text = absl::StrCat("\n// ", name, ": ", entry.item.schedule.ToString(), "\n");
+  std::string own;
   std::vector<std::string> launches;
   for (int i = 0; i < kernel.launches.size(); ++i) {
     const Launch& launch = kernel.launches[i];
     std::vector<std::string> arguments;
-    for (const Argument& argument : launch.arguments) arguments.push_back(ArgumentRow(argument));
+    for (const Argument& argument : launch.arguments)
+      arguments.push_back(HostArgumentRow(argument));
     const std::string table = absl::StrCat("tw_arguments_", name, "_", i);
-    absl::StrAppend(&text, Table("tw_argument", table, arguments, "{TW_FROM_CONSTANT, 0, 0}"));
+    absl::StrAppend(&own, CTable("tw_argument", table, arguments, "{TW_FROM_CONSTANT, 0, 0}"));
     launches.push_back(absl::StrCat("{", launch.entry, ", ", launch.threads, ", ",
                                     launch.arguments.size(), ", ", table, "}"));
   }
-  std::vector<std::string> alignments;
-  for (int64_t alignment : kernel.domain.alignments)
-    alignments.push_back(absl::StrCat("INT64_C(", alignment, ")"));
-  absl::StrAppend(&text, Table("int64_t", absl::StrCat("tw_alignments_", name), alignments, "1"));
-  absl::StrAppend(&text, Table("tw_range", absl::StrCat("tw_domain_", name),
-                               RangeRows(kernel.domain.sizes), "{0, 0}"));
-  absl::StrAppend(&text, Table("tw_range", absl::StrCat("tw_condition_", name),
-                               RangeRows(entry.item.workload.sizes()), "{0, 0}"));
-  absl::StrAppend(&text,
-                  Table("tw_launch", absl::StrCat("tw_launches_", name), launches, "{0, 0, 0, 0}"));
-  absl::StrAppend(&text, "static const tw_kernel tw_kernel_", name, " = {\n    ",
-                  kernel.domain.alignments.size(), ", ", kernel.domain.sizes.size(), ", ",
-                  kernel.launches.size(), ", tw_alignments_", name, ", tw_domain_", name,
-                  ", tw_launches_", name, ",\n    ", kernel.workspace.bytes, ", ",
-                  kernel.workspace.alignment, ", ", kernel.workspace.zeroed ? 1 : 0, "};\n");
-  absl::StrAppend(&text, "static const tw_case tw_cases_", name, "[] = {{tw_condition_", name,
-                  ", &tw_kernel_", name, "}};\n");
-  return text;
+  absl::StrAppend(
+      &own, CTable("tw_launch", absl::StrCat("tw_launches_", name), launches, "{0, 0, 0, 0}"));
+  return absl::StrCat(BeginKernelTable(entry, own), kernel.launches.size(), ", tw_launches_", name,
+                      ", ", kernel.workspace.bytes, ", ", kernel.workspace.alignment, ", ",
+                      kernel.workspace.zeroed ? 1 : 0, "};\n", CaseTable(entry));
 }
 
-std::string FunctionBody(const PackEntry& entry) {
-  const PackItem& item = entry.item;
-  const PackSignature signature = Signature(entry);
-  std::vector<std::string> buffers(signature.tensors.size());
-  for (const PackTensor& tensor : signature.tensors) {
-    buffers[tensor.buffer] = absl::StrCat("(void*)", tensor.identifier);
-  }
-  std::vector<std::string> sizes;
-  for (const SizeRange& range : item.workload.sizes())
-    sizes.push_back(absl::StrCat("INT64_C(", range.low, ")"));
-  for (const PackSize& size : signature.sizes) sizes[size.index] = size.identifier;
-  sizes.push_back("0");
-  return absl::StrCat("\n", Prototype(entry, signature), " {\n  void* const tw_buffers[] = {",
-                      absl::StrJoin(buffers, ", "), "};\n  const int64_t tw_sizes[] = {",
-                      absl::StrJoin(sizes, ", "), "};\n  return tw_call(tw_cases_", item.name,
-                      ", 1, tw_buffers, tw_sizes, context);\n}\n\nsize_t ", item.name,
-                      "_workspace_bytes(void) { return tw_kernel_", item.name,
-                      ".workspace_bytes; }\n");
-}
-
-}  // namespace
-
-std::string PackHeader(const Pack& pack) {
-  const std::string guard = absl::StrCat("TILEWRIGHT_PACK_", pack.name, "_H_");
-  std::string text =
-      absl::StrCat("// The kernels of the pack ", pack.name, " for ", pack.target.kind,
-                   ". Written by `tilewright build`; do not edit.\n// Compile launcher.c and link "
-                   "it with kernels/*.o, or use "
-                   "the CMake package: find_package(",
-                   pack.name, " CONFIG) and ", pack.name, "::", pack.name, ".\n#ifndef ", guard,
-                   "\n#define ", guard,
-                   "\n\n#include <stddef.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern "
-                   "\"C\" {\n#endif\n\n",
-                   kContextText);
-  for (const PackEntry& entry : pack.entries) absl::StrAppend(&text, "\n", Declaration(entry));
-  absl::StrAppend(&text, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif  // ", guard, "\n");
-  return text;
-}
-
-std::string PackLauncher(const Pack& pack, const std::vector<CpuFeature>& features) {
+std::string HostLauncher(const Pack& pack) {
   std::string text = absl::StrCat(
       "// Launcher of the pack ", pack.name, " for ", pack.target.kind,
       ": C11 and nothing else. Written by `tilewright build`; do not edit.\n#include \"", pack.name,
       ".h\"\n\n#include <cpuid.h>\n#include <stdatomic.h>\n#include <stdlib.h>\n"
       "#include <string.h>\n",
-      kLauncherTypes, "\n// What the kernels' instructions need.\n");
+      DomainText("TW_"), kHostTypes, DispatchText(), "\n// What the kernels' instructions need.\n");
   std::vector<std::string> rows;
-  for (const CpuFeature& feature : features) {
+  for (const CpuFeature& feature : RequiredCpuFeatures(pack.target)) {
     rows.push_back(absl::StrCat("{", feature.leaf, "u, ", feature.subleaf, "u, ",
                                 feature.cpuid_register - 'a', ", ", feature.bit, ", ",
                                 feature.saved_state, "u} /* ", std::string(feature.name), " */"));
   }
-  absl::StrAppend(&text, Table("tw_feature", "tw_features", rows, "{0, 0, 0, 0, 0}"));
+  absl::StrAppend(&text, CTable("tw_feature", "tw_features", rows, "{0, 0, 0, 0, 0}"));
   size_t most_arguments = 1;
   std::set<std::string> symbols;
   for (const PackEntry& entry : pack.entries) {
@@ -409,16 +246,15 @@ std::string PackLauncher(const Pack& pack, const std::vector<CpuFeature>& featur
       symbols.insert(launch.entry);
     }
   }
-  absl::StrAppend(&text, "\nenum { TW_MOST_ARGUMENTS = ", most_arguments, " };\n", kLauncherCode,
-                  "\n");
+  absl::StrAppend(&text, "\nenum { TW_MOST_ARGUMENTS = ", most_arguments, " };\n", kHostCode, "\n");
   for (const std::string& symbol : symbols)
     absl::StrAppend(&text, "extern tw_entry ", symbol, ";\n");
   for (const PackEntry& entry : pack.entries)
-    absl::StrAppend(&text, KernelTables(entry), FunctionBody(entry));
+    absl::StrAppend(&text, HostKernelTables(entry), FunctionBody(entry, KindOf(pack)));
   return text;
 }
 
-std::string PackCMakeConfig(const Pack& pack) {
+std::string HostCMakeConfig(const Pack& pack) {
   std::set<std::string> objects;
   for (const PackEntry& entry : pack.entries) {
     for (const CodeObject& object : entry.kernel.objects) objects.insert(ObjectPath(object));
@@ -447,8 +283,55 @@ endif()
       {{"${", "${"}, {"@", list}, {"$", pack.name}});
 }
 
-std::string ObjectPath(const CodeObject& object) {
-  return absl::StrCat("kernels/", Sha256Hex(object.bytes), ".o");
+absl::Status CheckHostKernel(const Target&, const Workload& workload, const Kernel& kernel) {
+  const int buffers = workload.parameters().size() + workload.outputs().size();
+  const int sizes = workload.sizes().size();
+  const int64_t alignment = kernel.workspace.alignment;
+  if (alignment < 1 || alignment > 64 || (alignment & (alignment - 1)) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the kernel's workspace is aligned to ", alignment,
+                     " bytes; a pack for CPUs gives powers of 2 up to 64"));
+  }
+  for (const Launch& launch : kernel.launches) {
+    if (launch.on_gpu())
+      return absl::InvalidArgumentError(absl::StrCat(
+          "launch '", launch.entry, "' is one on a GPU; the launcher calls CPU kernels"));
+    if (launch.threads < 1)
+      return absl::InvalidArgumentError(absl::StrCat("a launch has ", launch.threads, " threads"));
+    for (const Argument& argument : launch.arguments) {
+      if (argument.kind == Argument::Kind::kInteger) continue;
+      if (argument.kind == Argument::Kind::kTensorMap ||
+          argument.kind == Argument::Kind::kWorkspace) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("launch '", launch.entry, "' has an argument of GPU kernels"));
+      }
+      const int count = argument.kind == Argument::Kind::kBuffer ? buffers : sizes;
+      if (argument.number < 0 || argument.number >= count) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("a launch's argument has number ", argument.number, " of ", count));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+PackKind HostPackKind() {
+  return {.backend = "host",
+          .manifest_version = 1,
+          .context_type = "tw_context",
+          .context_text = kHostContextText,
+          .tensors_where = "",
+          .how_to_build = "Compile launcher.c and link it with kernels/*.o",
+          .own_functions = [](const std::string&) { return std::vector<PackFunction>{}; },
+          .check = CheckHostKernel,
+          .files =
+              [](const Pack& pack) {
+                return std::vector<PackFile>{
+                    {"launcher.c", HostLauncher(pack)},
+                    {absl::StrCat(pack.name, "Config.cmake"), HostCMakeConfig(pack)}};
+              }};
 }
 
 }  // namespace tilewright
