@@ -1,11 +1,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -111,6 +115,15 @@ int DryRun(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Tar
 absl::Status CheckBeforeBeginning(const TuneFlags& flags, const std::vector<TuneTask>& tasks,
                                   const Target& target) {
   if (absl::Status here = flags.tasks.CheckIsHere(target); !here.ok()) return here;
+  if (!flags.dump.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(flags.dump, error);
+    if (error || access(flags.dump.c_str(), W_OK | X_OK) != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--dump ", flags.dump, ": ",
+                                                     error ? error.message() : std::strerror(errno),
+                                                     "; expected a directory that can be written"));
+    }
+  }
   for (const TuneTask& task : tasks) {
     if (const auto space = SpaceOf(task, target); !space.ok()) return space.status();
     if (target.backend == "host" && task.regime.chain == Regime::Chain::kDependent) {
@@ -206,11 +219,16 @@ int Tune(TuneFlags& flags) {
       if (!unfinished.ok()) return Fail(unfinished.status());
       resume = *unfinished;
     }
+    const std::string title = TitleOf(task);
+    if (absl::Now() >= deadline) {
+      exit_code = Fail(
+          absl::DeadlineExceededError(absl::StrCat(title, ": not begun, the time limit was over")));
+      continue;
+    }
     TuneOptions options = flags.options;
     // What time is left is shared by the workloads that are left.
     if (deadline != absl::InfiniteFuture())
       options.time_limit = (deadline - absl::Now()) / static_cast<int>(tasks->size() - i);
-    const std::string title = TitleOf(task);
     ProgressLine line(title, static_cast<int>(i + 1), static_cast<int>(tasks->size()), !flags.json);
     TunerContext context{.client = fleet->client.get(),
                          .log = reader->get(),

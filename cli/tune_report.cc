@@ -55,11 +55,9 @@ double LimitSecondsOf(const TuneReport& report) {
 // Why a run ended without a verdict, and what may be done.
 std::string NoVerdictText(const TuneReport& report) {
   if (!HasBest(report)) {
-    const char* reason = report.trials > 0 ? "every trial failed"
-                         : report.interrupted
+    const char* reason = report.interrupted && report.trials == 0
                              ? "interrupted before the first trial was back; --resume continues"
-                             : "the time was over before the first trial was back; give more "
-                               "with --time-limit";
+                             : "every trial failed";
     return absl::StrCat("nothing was measured: ", reason, "\n");
   }
   return absl::StrCat("no verdict: ",
@@ -70,6 +68,8 @@ std::string NoVerdictText(const TuneReport& report) {
 
 std::string VerdictText(const VerdictRow& verdict) {
   const std::string speed = FormatSpeed(verdict.ratio, verdict.ratio_low, verdict.ratio_high);
+  if (!verdict.rival_seconds && verdict.rival_schedule == verdict.winner_schedule)
+    return "verdict: the incumbent stays; nothing else was measured";
   if (!verdict.rival_seconds)
     return "verdict: the incumbent failed in the finals; the best of the others replaces it";
   return absl::StrCat("verdict: the best is ",

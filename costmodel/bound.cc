@@ -21,14 +21,14 @@ constexpr int kScaledCount = static_cast<int>(std::size(kScaled));
 
 double Loss(const DeviceRates& start, const double (&log2_scale)[kScaledCount],
             absl::Span<const CalibrationRow> rows) {
-  // Weak enough that one row in a hundred decides over it, strong enough to keep what no row says
-  // anything about.
-  constexpr double kPull = 0.002;
+  // A fifth of a row: a hundred rows decide over it, and a few cannot move a rate by orders of
+  // magnitude for what the bound does not know of them.
+  const double pull = 0.2 / static_cast<double>(rows.size());
   DeviceRates rates = start;
   double loss = 0;
   for (int i = 0; i < kScaledCount; ++i) {
     rates.*kScaled[i] *= std::exp2(log2_scale[i]);
-    loss += kPull * log2_scale[i] * log2_scale[i];
+    loss += pull * log2_scale[i] * log2_scale[i];
   }
   double distance = 0;
   for (const CalibrationRow& row : rows) {

@@ -2,10 +2,32 @@
 
 #include <signal.h>
 
+#include <fstream>
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "measure/crash_report.h"
 
 namespace tilewright {
+namespace {
+
+// Of all processes since the system started, those in memory control groups included
+// (proc_vmstat(5), since Linux 4.13).
+std::optional<int64_t> KillsForLackOfMemory() {
+  std::ifstream file("/proc/vmstat");
+  std::string name;
+  int64_t count = 0;
+  while (file >> name >> count) {
+    if (name == "oom_kill") return count;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+RunnerLink::RunnerLink(std::unique_ptr<ChildProcess> child)
+    : child_(std::move(child)), kills_before_(KillsForLackOfMemory()) {}
 
 absl::StatusOr<std::unique_ptr<RunnerLink>> RunnerLink::Start(const std::string& executable) {
   absl::StatusOr<std::unique_ptr<ChildProcess>> child = ChildProcess::Spawn(executable, {"runner"});
@@ -67,10 +89,15 @@ RunnerLink::Answer RunnerLink::Ended(const absl::Status& status, absl::Duration 
   }
   const ChildProcess::Exit exit = child_->Stop(kChildEndPatience);
   answer.killed = exit.reaped;
-  // Nobody else sends SIGKILL to a runner that still answers: the system does when memory runs out.
-  const bool out_of_memory = exit.signal == SIGKILL && absl::IsUnavailable(status);
-  answer.failure = {out_of_memory ? FailureKind::kOutOfMemory : FailureKind::kCrashed,
+  answer.failure = {FailureKind::kCrashed,
                     absl::StrCat("the runner ended: ", exit.ToString(), when)};
+  if (exit.signal == SIGKILL && absl::IsUnavailable(status)) {
+    // A candidate cannot send it: the system does when memory runs out, else it came from outside.
+    const std::optional<int64_t> kills = KillsForLackOfMemory();
+    const bool outside = kills.has_value() && kills == kills_before_;
+    answer.failure.kind = outside ? FailureKind::kDeviceLost : FailureKind::kOutOfMemory;
+    if (outside) absl::StrAppend(&answer.failure.text, "; not for lack of memory");
+  }
   if (!absl::IsUnavailable(status)) {
     absl::StrAppend(&answer.failure.text, ": ", status.message());
   }

@@ -6,6 +6,7 @@
 #ifndef TILEWRIGHT_MEASURE_RUNNER_LINK_H_
 #define TILEWRIGHT_MEASURE_RUNNER_LINK_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,11 +36,14 @@ class RunnerLink {
   Answer Ask(const children::RunnerRequest& request, absl::Duration step_timeout);
 
  private:
-  explicit RunnerLink(std::unique_ptr<ChildProcess> child) : child_(std::move(child)) {}
+  explicit RunnerLink(std::unique_ptr<ChildProcess> child);
   Answer Ended(const absl::Status& status, absl::Duration step_timeout,
                const children::Progress& last);
 
   std::unique_ptr<ChildProcess> child_;
+  // Processes that the system had killed for lack of memory when the runner started. Absent: it
+  // does not say.
+  const std::optional<int64_t> kills_before_;
 };
 
 }  // namespace tilewright

@@ -114,6 +114,7 @@ class Worker {
   // False: the worker ends before it began.
   bool Enrol() {
     Backoff backoff(kFirstBackoff, kLongestBackoff);
+    bool said = false;
     while (!stop_) {
       const absl::Status enrolled = link_->Enrol();
       if (enrolled.ok()) return true;
@@ -121,6 +122,12 @@ class Worker {
         queue_.End(WorkerExit::kBadInput, std::string(enrolled.message()));
       }
       if (EndIfFatal(enrolled)) return false;
+      if (!said) {
+        std::fprintf(stderr, "tilewright worker: %s: %s; trying again for %s\n",
+                     options_.address.c_str(), std::string(enrolled.message()).c_str(),
+                     absl::FormatDuration(options_.give_up_after).c_str());
+        said = true;
+      }
       queue_.Sleep(backoff.Next(), false);
     }
     return false;

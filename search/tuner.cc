@@ -185,7 +185,8 @@ class Tuner {
       enrolled_before_ = stats->enrolled;
     }
     const absl::Time deadline = started_ + options_.time_limit - FinalsTime();
-    while (!Stopped() && absl::Now() < deadline) {
+    // However short the time, something is measured: the anchor and what else its batch has.
+    while (!Stopped() && (absl::Now() < deadline || results_->costs().empty())) {
       if (in_flight_ <= LowWater() && !exhausted_) {
         if (absl::Status status = ProposeBatch(); !status.ok()) return status;
       }
@@ -267,15 +268,20 @@ class Tuner {
   // ---- finals
   // ------------------------------------------------------------------------------------------------
 
-  // What the finals will take at most, from the idles and about 100 ms of building, checking and
-  // timing per burst.
+  // What so many bursts take: the idles and about 100 ms of building, checking and timing each.
+  absl::Duration TimeOfBursts(int bursts) const {
+    return bursts * absl::Milliseconds(effort_->finals.idle_ms + 100);
+  }
+  absl::Duration QualifyingTime() const {
+    return TimeOfBursts(effort_->finals.most_qualifiers * effort_->finals.qualifying_rounds);
+  }
+  absl::Duration DecidingTime() const {
+    return TimeOfBursts((effort_->finals.finalists + 2) * effort_->finals.deciding_rounds);
+  }
+  // What of the time limit is kept for the finals.
   absl::Duration FinalsTime() const {
     if (!options_.run_finals) return absl::ZeroDuration();
-    const FinalsRules& rules = effort_->finals;
-    const int bursts = rules.most_qualifiers * rules.qualifying_rounds +
-                       (rules.finalists + 2) * rules.deciding_rounds;
-    const absl::Duration time = bursts * absl::Milliseconds(rules.idle_ms + 100);
-    return std::min(time, 0.4 * options_.time_limit);
+    return std::min(QualifyingTime() + DecidingTime(), 0.4 * options_.time_limit);
   }
 
   absl::StatusOr<std::vector<Entrant>> HoldRounds(const std::vector<std::string>& schedules,
@@ -353,7 +359,12 @@ class Tuner {
     std::vector<std::string> finalists =
         ChooseQualifiers(results_->costs(), anchor, effort_->finals);
     v1::FinalsResult raw;
-    if (static_cast<int>(finalists.size()) > effort_->finals.finalists) {
+    const bool late =
+        absl::Now() + DecidingTime() + QualifyingTime() / 2 > started_ + options_.time_limit;
+    if (late && static_cast<int>(finalists.size()) > effort_->finals.finalists) {
+      // No time to qualify: screening decides who enters.
+      finalists.resize(effort_->finals.finalists);
+    } else if (static_cast<int>(finalists.size()) > effort_->finals.finalists) {
       absl::StatusOr<std::vector<Entrant>> qualifying =
           HoldRounds(finalists, effort_->finals.qualifying_rounds, effort_->finals.idle_ms,
                      record_.seed, &raw);

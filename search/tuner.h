@@ -67,8 +67,10 @@ struct TuneOptions {
   std::string strategy = "evolutionary";  // as ParseStrategy reads it
   std::string model = "xgboost";          // a row of costmodel/models.cc, or "none"
   std::string effort = "standard";
-  int64_t trials = 0;                                    // 0: what the effort says
-  absl::Duration time_limit = absl::InfiniteDuration();  // finals included
+  int64_t trials = 0;  // 0: what the effort says
+  // Finals included. A run that it leaves no time for still measures its first batch and holds the
+  // deciding rounds.
+  absl::Duration time_limit = absl::InfiniteDuration();
   uint64_t seed = 1;
   int batch = 16;
   bool use_starts =

@@ -184,11 +184,10 @@ TEST_F(CommandLine, RefusesToWriteOverWhatIsThere) {
   EXPECT_EQ(Read("full/file"), "mine");
 }
 
-TEST_F(CommandLine, ATuneThatMeasuredNothingFailsAndSaysWhy) {
-  const Outcome tune = Run(absl::StrCat("tune ", kMatmul, " --db a.db --time-limit 1ms"));
-  EXPECT_EQ(tune.code, 1);
-  EXPECT_THAT(tune.output, HasSubstr("nothing was measured: the time was over before the first "
-                                     "trial was back; give more with --time-limit"));
+TEST_F(CommandLine, ATuneMeasuresAndDecidesHoweverShortItsTime) {
+  const Outcome tune = Run(absl::StrCat("tune ", kMatmul, " --db a.db --time-limit 1s"));
+  EXPECT_EQ(tune.code, 0) << tune.output;
+  EXPECT_THAT(tune.output, HasSubstr("verdict: "));
 }
 
 TEST_F(CommandLine, RefusesWhatCannotBeTunedHereBeforeItBegins) {
@@ -204,6 +203,33 @@ TEST_F(CommandLine, RefusesWhatCannotBeTunedHereBeforeItBegins) {
 }
 
 // What a scheduler of jobs sends before it kills.
+TEST_F(CommandLine, RefusesADirectoryForDumpsThatCannotBeWrittenBeforeItBegins) {
+  Write("file", "");
+  const Outcome outcome = Run(absl::StrCat("tune ", kMatmul, " --dump file/dumps --db t.db"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output,
+              StartsWith("tilewright: --dump file/dumps: Not a directory; expected a directory "
+                         "that can be written"));
+  EXPECT_FALSE(std::filesystem::exists(Path("t.db")));
+}
+
+TEST_F(CommandLine, BeginsNoWorkloadAfterTheTimeLimitAndSaysWhich) {
+  Write("two.tw",
+        "first matmul(m=8 n=8 k=8) f32\n"
+        "second matmul(m=8 n=16 k=8) f32\n");
+  const Outcome outcome = Run("tune --workloads two.tw --time-limit 1ms --effort quick --db t.db");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.output, HasSubstr("second"));
+  EXPECT_THAT(outcome.output, HasSubstr("not begun, the time limit was over"));
+}
+
+TEST_F(CommandLine, AWorkerThatFindsNoCoordinatorSaysSo) {
+  const Outcome outcome = Run("worker --connect unix:nobody.sock & sleep 1; kill $!; wait $!");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("unix:nobody.sock"));
+  EXPECT_THAT(outcome.output, HasSubstr("trying again for"));
+}
+
 TEST_F(CommandLine, ATuneEndsWithTheBestSoFarWhenTerminatedOrInterrupted) {
   // A shell's background program begins with SIGINT ignored.
   for (const char* signal : {"TERM", "INT"}) {

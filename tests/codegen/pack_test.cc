@@ -267,7 +267,7 @@ TEST_F(PackTest, ACMakeProjectFindsThePackageAndLinksIt) {
       << "#include \"ops.h\"\nint main(void) {\n  float x[3] = {1, 2, 3}, y[3];\n"
          "  return add_six(x, y, 3, 0) == TW_OK && y[2] == 9 ? 0 : 1;\n}\n";
   const std::string command =
-      absl::StrCat("cmake -S ", At("user"), " -B ", At("user/build"),
+      absl::StrCat("cmake -G Ninja -S ", At("user"), " -B ", At("user/build"),
                    " -DCMAKE_PREFIX_PATH=", At("pack"), " > ", At("log"), " 2>&1 && cmake --build ",
                    At("user/build"), " >> ", At("log"), " 2>&1 && ", At("user/build/user"));
   EXPECT_EQ(std::system(command.c_str()), 0) << ReadAll(At("log"));

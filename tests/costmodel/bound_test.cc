@@ -89,6 +89,16 @@ TEST(Calibrate, FindsTheRatesThatMadeTheTimes) {
   EXPECT_EQ(*found, *Calibrate(kRates, RowsOf(truth, 200, 0.05)));
 }
 
+TEST(Calibrate, DoesNotLetAFewRowsMoveARateByOrdersOfMagnitude) {
+  // Whatever made these kernels a thousand times slower, the bound does not know of it.
+  std::vector<CalibrationRow> rows = RowsOf(kRates, 2, 0);
+  for (CalibrationRow& row : rows) row.seconds *= 1000;
+  const absl::StatusOr<DeviceRates> found = Calibrate(kRates, rows);
+  ASSERT_TRUE(found.ok());
+  EXPECT_GT(found->memory_bytes_per_second, kRates.memory_bytes_per_second / 100);
+  EXPECT_GT(found->cycles_per_second, kRates.cycles_per_second / 100);
+}
+
 TEST(Calibrate, RefusesNoRowsAndImpossibleTimes) {
   EXPECT_EQ(Calibrate(kRates, {}).status().code(), absl::StatusCode::kInvalidArgument);
   std::vector<CalibrationRow> rows = RowsOf(kRates, 3, 0);

@@ -213,6 +213,17 @@ TEST_F(TunerTest, EndsEarlyWhenTheSpaceIsUsedUp) {
   EXPECT_EQ(report->trials, 512);
 }
 
+TEST_F(TunerTest, MeasuresABatchAndDecidesHoweverShortTheTimeLimit) {
+  std::unique_ptr<FakeTuningClient> client = Client(Bowl);
+  TuneOptions options = Options(200);
+  options.time_limit = absl::Nanoseconds(1);
+  const absl::StatusOr<TuneReport> report = Tune(client.get(), options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_GE(report->trials, 1);
+  EXPECT_LE(report->trials, options.batch);
+  EXPECT_TRUE(report->verdict.has_value());
+}
+
 TEST_F(TunerTest, EndsWithTheBestSoFarWhenStopped) {
   std::unique_ptr<FakeTuningClient> client = Client([&](const std::string& schedule) {
     if (reader_ != nullptr && reader_->HighestTrialRow().value_or(0) >= 20) stop_ = true;
