@@ -58,7 +58,7 @@ int Build(const BuildFlags& flags) {
   for (const ProductionRow& row : report->rows) {
     table.Add({row.name, absl::StrCat(row.provenance.kind, row.reused ? ", reused" : ""),
                row.digests.binary.substr(0, 12),
-               row.against_library ? absl::StrFormat("%.3f of this", *row.against_library) : "",
+               row.against_library ? absl::StrFormat("%.3f of ours", *row.against_library) : "",
                row.schedule.ToString(), row.inexact});
   }
   std::fputs(table.ToString().c_str(), stdout);

@@ -253,5 +253,25 @@ TEST_F(CommandLine, HelpShowsWhichSizesAnOperatorWants) {
                     HasSubstr("linear(activation=none|relu|gelu|silu)")));
 }
 
+TEST_F(CommandLine, ThePackOfTheExampleForCudaIsWhatTheExampleCalls) {
+  const std::string cuda = TILEWRIGHT_CUDA_INCLUDE;
+  if (cuda.empty()) GTEST_SKIP() << "cuda.h was not found";
+  MakeLog("a.db");
+  const Outcome built = Run(absl::StrCat("build --workloads ", TILEWRIGHT_EXAMPLES,
+                                         "/pack_cuda/kernels.tw --target cuda:h200 --db a.db "
+                                         "--regime chain=dependent --out gpu_kernels"));
+  if (built.output.find("no ptxas was found") != std::string::npos) {
+    GTEST_SKIP() << "no ptxas: the kernels have instructions of sm_90a alone";
+  }
+  ASSERT_EQ(built.code, 0) << built.output;
+  for (const std::string file :
+       {absl::StrCat(TILEWRIGHT_EXAMPLES, "/pack_cuda/demo.c"), Path("gpu_kernels/launcher.c")}) {
+    const std::string command =
+        absl::StrCat("cc -std=gnu11 -Wall -Wextra -Werror -fsyntax-only -I ", Path("gpu_kernels"),
+                     " -isystem ", cuda, " ", file);
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
+}
+
 }  // namespace
 }  // namespace tilewright
