@@ -125,8 +125,8 @@ const std::string_view kCudaCodeText = R"(
 TW_DRIVER(TW_DECLARE)
 
 enum { TW_MOST_DEVICES = 256 };
-// What is loaded, once for the process; the driver brings the code into each context by itself. Written under the mutex, read
-// after the flags that say so.
+// What is loaded, once for the process; the driver brings the code into each context by itself. Each is written once, under
+// the mutex, and read after the flags that say so.
 static pthread_mutex_t tw_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int tw_driver_found;
 static int tw_device_ready[TW_MOST_DEVICES];
@@ -186,9 +186,12 @@ static int tw_load_code(void) {
     tw_libraries[i] = library;
   }
   for (int32_t i = 0; i < TW_FUNCTION_COUNT; ++i) {
-    const tw_function* function = &tw_functions[i];
-    const CUresult result = tw_cuLibraryGetKernel(&tw_kernels[i], tw_libraries[function->object], function->entry);
+    if (tw_kernels[i] != NULL) continue;
+    CUkernel kernel = NULL;
+    const CUresult result =
+        tw_cuLibraryGetKernel(&kernel, tw_libraries[tw_functions[i].object], tw_functions[i].entry);
     if (result != CUDA_SUCCESS) return tw_status_of(result);
+    tw_kernels[i] = kernel;
   }
   return TW_CUDA_OK;
 }
