@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -305,6 +306,15 @@ std::string CodeArrays(const Pack& pack, const Code& code) {
   return text;
 }
 
+// The driver compiles PTX for its device, and every later one has what an architecture that is not
+// an "a" of its own has.
+bool RunsOnLaterOnes(const Pack& pack) {
+  return std::all_of(pack.entries.begin(), pack.entries.end(), [](const PackEntry& entry) {
+    const std::string& format = entry.kernel.objects.front().format;
+    return absl::StartsWith(format, "ptx-") && absl::ascii_isdigit(format.back());
+  });
+}
+
 std::string CudaLauncher(const Pack& pack, const Code& code) {
   size_t most_arguments = 1;
   size_t most_factors = 1;
@@ -335,6 +345,7 @@ std::string CudaLauncher(const Pack& pack, const Code& code) {
       "#if CUDA_VERSION < 12000\n#error \"cuda.h of CUDA 12.0 or newer is needed\"\n#endif\n\n"
       "#include \"kernels.inc\"\n\nenum {\n  TW_COMPUTE_MAJOR = ",
       capability.major, ",\n  TW_COMPUTE_MINOR = ", capability.minor,
+      ",\n  TW_LATER_ONES_TOO = ", RunsOnLaterOnes(pack) ? 1 : 0,
       ",\n  TW_MULTIPROCESSORS = ", pack.target.cores,
       ",\n  TW_OBJECT_COUNT = ", code.objects.size(),
       ",\n  TW_FUNCTION_COUNT = ", code.functions.size(),

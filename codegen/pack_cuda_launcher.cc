@@ -172,9 +172,10 @@ static int tw_check_device(CUdevice device) {
   if (result == CUDA_SUCCESS)
     result = tw_cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
   if (result != CUDA_SUCCESS) return tw_status_of(result);
-  return major == TW_COMPUTE_MAJOR && minor == TW_COMPUTE_MINOR && multiprocessors >= TW_MULTIPROCESSORS
-             ? TW_CUDA_OK
-             : TW_CUDA_UNSUITED_DEVICE;
+  const int later = major > TW_COMPUTE_MAJOR || (major == TW_COMPUTE_MAJOR && minor > TW_COMPUTE_MINOR);
+  const int same = major == TW_COMPUTE_MAJOR && minor == TW_COMPUTE_MINOR;
+  return (same || (later && TW_LATER_ONES_TOO)) && multiprocessors >= TW_MULTIPROCESSORS ? TW_CUDA_OK
+                                                                                       : TW_CUDA_UNSUITED_DEVICE;
 }
 
 static int tw_load_code(void) {

@@ -12,8 +12,8 @@ extern const std::string_view kCudaContextText;
 // Includes, and the types of the tables. Before it: TW_MOST_FACTORS.
 extern const std::string_view kCudaTypesText;
 // Loads the code and interprets the recipes. Before it: the constants TW_COMPUTE_MAJOR,
-// TW_COMPUTE_MINOR, TW_MULTIPROCESSORS, TW_OBJECT_COUNT, TW_FUNCTION_COUNT, TW_MOST_ARGUMENTS; the
-// tables tw_objects and tw_functions.
+// TW_COMPUTE_MINOR, TW_LATER_ONES_TOO, TW_MULTIPROCESSORS, TW_OBJECT_COUNT, TW_FUNCTION_COUNT,
+// TW_MOST_ARGUMENTS; the tables tw_objects and tw_functions.
 extern const std::string_view kCudaCodeText;
 
 }  // namespace tilewright

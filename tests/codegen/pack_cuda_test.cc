@@ -411,6 +411,23 @@ TEST_F(PackCudaLauncherTest, RefusesDevicesThatThePackWasNotBuiltFor) {
   EXPECT_EQ(Call(&context), kOk);
 }
 
+TEST_F(PackCudaLauncherTest, PtxForAnArchitectureRunsOnLaterOnes) {
+  pack_.target = *FindTarget("cuda:a100");
+  pack_.entries[0].kernel.objects[0].format = "ptx-sm_80";
+  Load();
+  EXPECT_EQ(load_(), kOk);
+  fake_->device = 1;
+  fake_->major = 7;
+  EXPECT_EQ(load_(), kUnsuitedDevice);
+  fake_->device = 0;
+  fake_->major = 9;
+  pack_.entries[0].kernel.objects[0].format = "cubin-sm_80";
+  Load();
+  EXPECT_EQ(load_(), kUnsuitedDevice);
+  fake_->major = 8;
+  EXPECT_EQ(load_(), kOk);
+}
+
 TEST_F(PackCudaLauncherTest, ADriversErrorIsTold) {
   const CudaContext context = Given();
   fake_->launch_result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
