@@ -235,6 +235,7 @@ int Tune(TuneFlags& flags) {
                          .target = *target,
                          .toolchain = ToolchainId(*target),
                          .variants = AllVariants(),
+                         .libraries = AllLibraries(),
                          .stop = &stop_requested,
                          .progress = [&](const TuneProgress& progress) { line.Show(progress); }};
     absl::StatusOr<TuneReport> report = TuneWorkload(context, task, options, resume);
@@ -275,6 +276,9 @@ std::function<int()> AddTune(CLI::App* app) {
   app->add_option("--trials", flags->options.trials,
                   "screening trials per workload; default: what the effort says")
       ->check(CLI::Range(int64_t{1}, int64_t{100000000}));
+  app->add_option("--rounds", flags->options.rounds,
+                  "paired rounds that decide in the finals; default: what the effort says")
+      ->check(CLI::Range(3, 1000));
   app->add_option("--time-limit", flags->time_limit,
                   "for all workloads, finals included: 90s, 2m, 1h30m");
   app->add_option("--seed", flags->options.seed, "decides the order of proposals and the inputs")
@@ -286,8 +290,9 @@ std::function<int()> AddTune(CLI::App* app) {
   app->add_option("--dump", flags->dump,
                   "write schedule, IR and assembly of every candidate into this directory");
   app->add_flag("--resume", flags->resume,
-                "go on with the unfinished run of each workload, where there is one; --trials and "
-                "--time-limit are this call's, strategy, model, effort, seed and batch the run's");
+                "go on with the unfinished run of each workload, where there is one; --trials, "
+                "--rounds and --time-limit are this call's, strategy, model, effort, seed and "
+                "batch the run's");
   app->add_flag("--no-finals", flags->no_finals, "screen only: no verdict");
   app->add_flag("--no-starts", flags->no_starts,
                 "do not propose the default and known winners first");

@@ -173,6 +173,8 @@ std::string ReportJson(const TuneReport& report) {
                          {"failures", report.failures},
                          {"warnings", report.warnings},
                          {"rows", nlohmann::json::array()}};
+  for (const auto& [phase, time] : report.phases)
+    json["phases"][phase] = absl::ToDoubleSeconds(time);
   for (const ReportRow& row : report.rows) {
     nlohmann::json line = {
         {"label", row.label}, {"schedule", row.schedule}, {"from_finals", row.from_finals}};

@@ -1,35 +1,53 @@
 #include "codegen/library_kernel.h"
 
+#include <algorithm>
+#include <bit>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace tilewright {
 namespace {
 
 constexpr absl::string_view kLibraryFormat = "library-";
-// What libraries may use; cuBLASLt's own advice for Hopper.
-constexpr int64_t kLibraryWorkspaceBytes = int64_t{32} << 20;
-constexpr int kLibraryBuffers = 3;
 
-// The integers behind the buffers, in order.
-std::vector<int64_t> Integers(const LibraryProduct& p, int algorithm) {
-  return {p.m,
-          p.n,
-          p.k,
-          p.a.depth_contiguous,
-          p.a.stride,
-          p.b.depth_contiguous,
-          p.b.stride,
-          p.c.stride,
-          static_cast<int64_t>(p.operand_type),
-          static_cast<int64_t>(p.output_type),
-          algorithm};
+// The buffers of a call, in order; one that a product lacks is given as its result's.
+std::vector<int*> Buffers(LibraryProduct* p) {
+  return {&p->a.buffer, &p->b.buffer, &p->c.buffer, &p->bias, &p->residual.buffer};
 }
+
+// Visits the integers behind the buffers, in order: `visit(read, write)` for each.
+template <typename Visit>
+void ForEachInteger(LibraryCall* call, Visit&& visit) {
+  LibraryProduct& p = call->product;
+  const auto field = [&](auto* value) {
+    visit(static_cast<int64_t>(*value), [value](int64_t number) {
+      *value = static_cast<std::remove_reference_t<decltype(*value)>>(number);
+    });
+  };
+  field(&call->algorithm);
+  for (int64_t* size : {&p.m, &p.n, &p.k, &p.batches}) field(size);
+  for (LibraryProduct::Operand* operand : {&p.a, &p.b, &p.c, &p.residual}) {
+    field(&operand->depth_contiguous);
+    field(&operand->stride);
+    field(&operand->batch_stride);
+  }
+  for (ElementType* type : {&p.operand_type, &p.output_type, &p.bias_type}) field(type);
+  field(&p.has_residual);
+  field(&p.activation);
+  visit(std::bit_cast<int64_t>(p.scale),
+        [&p](int64_t number) { p.scale = std::bit_cast<double>(number); });
+  // Whether there is a bias; set before the buffers are read.
+  visit(int64_t{p.bias >= 0}, [&p](int64_t number) { p.bias = number != 0 ? 0 : -1; });
+}
+
+bool IsType(ElementType type) { return static_cast<size_t>(type) < AllElementTypes().size(); }
 
 }  // namespace
 
@@ -41,6 +59,16 @@ absl::StatusOr<Kernel> WriteLibraryKernel(const Workload& workload, const Schedu
     return absl::InvalidArgumentError(
         absl::StrCat(schedule.ToString(), ": expected contraction.library{name=NAME algo=NUMBER}"));
   }
+  const absl::Span<const Library> libraries = AllLibraries();
+  const auto library = std::find_if(libraries.begin(), libraries.end(),
+                                    [&](const Library& row) { return row.name == *name; });
+  if (library == libraries.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("library '", *name, "' is unknown; accepted: ",
+                     absl::StrJoin(libraries, ", ", [](std::string* out, const Library& row) {
+                       absl::StrAppend(out, row.name);
+                     })));
+  }
   const absl::StatusOr<LibraryProduct> product =
       MatchLibraryProduct(workload, workload.HighestSizes());
   if (!product.ok()) return product.status();
@@ -49,15 +77,19 @@ absl::StatusOr<Kernel> WriteLibraryKernel(const Workload& workload, const Schedu
   Launch launch;
   launch.entry = *name;
   launch.block = 1;
-  for (int buffer : {product->a.buffer, product->b.buffer, product->c.buffer}) {
-    launch.arguments.push_back({Argument::Kind::kBuffer, buffer, 0});
+  LibraryCall call{*name, algorithm, *product};
+  for (int* buffer : Buffers(&call.product)) {
+    const bool absent = (buffer == &call.product.bias && *buffer < 0) ||
+                        (buffer == &call.product.residual.buffer && !call.product.has_residual);
+    launch.arguments.push_back(
+        {Argument::Kind::kBuffer, absent ? call.product.c.buffer : *buffer, 0});
   }
-  for (int64_t value : Integers(*product, algorithm)) {
+  ForEachInteger(&call, [&](int64_t value, const auto&) {
     launch.arguments.push_back({Argument::Kind::kInteger, 0, value});
-  }
+  });
   kernel.launches.push_back(std::move(launch));
-  kernel.workspace.bytes = kLibraryWorkspaceBytes;
-  kernel.workspace.alignment = 256;
+  kernel.workspace.bytes = library->workspace_bytes;
+  if (library->workspace_bytes > 0) kernel.workspace.alignment = 256;
   kernel.domain.sizes.assign(workload.sizes().begin(), workload.sizes().end());
   // Nothing is built, so a call is known by what it says.
   kernel.digests.binary = Sha256Hex(absl::StrCat(workload.canonical_text(), schedule.ToString()));
@@ -73,29 +105,24 @@ absl::StatusOr<LibraryCall> ReadLibraryKernel(const Kernel& kernel) {
     return malformed();
   }
   const std::vector<Argument>& arguments = kernel.launches[0].arguments;
-  if (arguments.size() != kLibraryBuffers + Integers({}, 0).size()) return malformed();
-  const auto integer = [&](int number) { return arguments[kLibraryBuffers + number].value; };
   LibraryCall call;
   call.library = kernel.launches[0].entry;
   LibraryProduct& p = call.product;
-  p.a.buffer = arguments[0].number;
-  p.b.buffer = arguments[1].number;
-  p.c.buffer = arguments[2].number;
-  p.m = integer(0);
-  p.n = integer(1);
-  p.k = integer(2);
-  p.a.depth_contiguous = integer(3) != 0;
-  p.a.stride = integer(4);
-  p.b.depth_contiguous = integer(5) != 0;
-  p.b.stride = integer(6);
-  p.c.stride = integer(7);
-  const auto types = static_cast<int64_t>(AllElementTypes().size());
-  if (integer(8) < 0 || integer(8) >= types || integer(9) < 0 || integer(9) >= types) {
+  const std::vector<int*> buffers = Buffers(&p);
+  size_t next = buffers.size();
+  bool complete = true;
+  ForEachInteger(&call, [&](int64_t, const auto& write) {
+    complete = complete && next < arguments.size();
+    if (complete) write(arguments[next++].value);
+  });
+  if (!complete || next != arguments.size() || !IsType(p.operand_type) || !IsType(p.output_type) ||
+      !IsType(p.bias_type))
     return malformed();
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const bool absent = (buffers[i] == &p.bias && p.bias < 0) ||
+                        (buffers[i] == &p.residual.buffer && !p.has_residual);
+    if (!absent) *buffers[i] = arguments[i].number;
   }
-  p.operand_type = static_cast<ElementType>(integer(8));
-  p.output_type = static_cast<ElementType>(integer(9));
-  call.algorithm = static_cast<int>(integer(10));
   return call;
 }
 

@@ -11,6 +11,11 @@
 
 namespace tilewright {
 
+// Where the operands of one call lie; 0: the product has none.
+struct CublasLtBuffers {
+  CUdeviceptr a = 0, b = 0, c = 0, bias = 0, residual = 0, workspace = 0;
+};
+
 class CublasLtProduct {
  public:
   // FailedPrecondition: the library is not here or does not take the product, or offers fewer
@@ -19,8 +24,7 @@ class CublasLtProduct {
                                                                int64_t workspace_bytes);
   virtual ~CublasLtProduct() = default;
   // Enqueues the product. May be captured.
-  virtual absl::Status Enqueue(CUdeviceptr a, CUdeviceptr b, CUdeviceptr c, CUdeviceptr workspace,
-                               CUstream stream) = 0;
+  virtual absl::Status Enqueue(const CublasLtBuffers& buffers, CUstream stream) = 0;
 };
 
 }  // namespace tilewright

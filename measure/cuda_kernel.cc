@@ -168,6 +168,7 @@ absl::Status CudaKernel::LoadCode() {
         CublasLtProduct::Make(*call, kernel_.workspace.bytes);
     if (!library.ok()) return library.status();
     library_ = *std::move(library);
+    library_call_ = *call;
     return absl::OkStatus();
   }
   for (const CodeObject& object : kernel_.objects) {
@@ -353,17 +354,24 @@ absl::Status CudaKernel::BindSet(int set) {
 
 absl::Status CudaKernel::EnqueueLibrary(int set) {
   const std::vector<CUdeviceptr> buffers = buffers_(set);
-  CUdeviceptr matrices[3] = {};
-  for (int i = 0; i < 3; ++i) {
-    const int number = kernel_.launches[0].arguments[i].number;
+  const LibraryProduct& p = library_call_->product;
+  CublasLtBuffers call;
+  call.workspace = workspace_data_;
+  const auto find = [&](int number, CUdeviceptr* address) {
     if (number < 0 || number >= static_cast<int>(buffers.size())) {
       return absl::InvalidArgumentError(
           absl::StrCat("recipe: buffer ", number, " of ", buffers.size(), " does not exist"));
     }
-    matrices[i] = buffers[number];
-  }
-  return library_->Enqueue(matrices[0], matrices[1], matrices[2], workspace_data_,
-                           context_.stream());
+    *address = buffers[number];
+    return absl::OkStatus();
+  };
+  absl::Status status = find(p.a.buffer, &call.a);
+  if (status.ok()) status = find(p.b.buffer, &call.b);
+  if (status.ok()) status = find(p.c.buffer, &call.c);
+  if (status.ok() && p.bias >= 0) status = find(p.bias, &call.bias);
+  if (status.ok() && p.has_residual) status = find(p.residual.buffer, &call.residual);
+  if (!status.ok()) return status;
+  return library_->Enqueue(call, context_.stream());
 }
 
 absl::Status CudaKernel::Enqueue(int set, bool after_kernel) {

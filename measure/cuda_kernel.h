@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "absl/types/span.h"
 #include "codegen/device_check.h"
 #include "codegen/kernel.h"
+#include "codegen/library_kernel.h"
 #include "measure/cublaslt.h"
 #include "measure/cuda_context.h"
 
@@ -92,8 +94,9 @@ class CudaKernel {
   const Kernel kernel_;
   const bool dependent_;
   std::vector<CUmodule> modules_;
-  std::vector<CUfunction> functions_;         // by launch
-  std::unique_ptr<CublasLtProduct> library_;  // instead of functions
+  std::vector<CUfunction> functions_;        // by launch
+  std::optional<LibraryCall> library_call_;  // of a library: instead of functions
+  std::unique_ptr<CublasLtProduct> library_;
   DeviceMemory workspace_;
   CUdeviceptr workspace_data_ = 0;
   std::vector<int64_t> sizes_;

@@ -60,6 +60,13 @@ absl::Status CheckDomain(const Domain& domain, absl::Span<const int64_t> sizes,
 absl::StatusOr<std::unique_ptr<KernelCaller>> KernelCaller::Make(const Kernel& kernel,
                                                                  LaunchPool& pool) {
   auto caller = std::unique_ptr<KernelCaller>(new KernelCaller(kernel, pool));
+  if (const absl::StatusOr<LibraryCall> call = ReadLibraryKernel(kernel); call.ok()) {
+    absl::StatusOr<std::unique_ptr<HostProduct>> library = HostProduct::Make(*call, pool.threads());
+    if (!library.ok()) return library.status();
+    caller->product_ = call->product;
+    caller->library_ = *std::move(library);
+    return caller;
+  }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> code = LoadedKernel::Load(kernel);
   if (!code.ok()) return code.status();
   caller->code_ = *std::move(code);
@@ -101,6 +108,7 @@ absl::Status KernelCaller::Bind(absl::Span<const int64_t> sizes,
     if (absl::Status status = CheckDomain(kernel_.domain, sizes, buffers); !status.ok()) {
       return status;
     }
+    if (library_ != nullptr) continue;
     for (size_t l = 0; l < kernel_.launches.size(); ++l) {
       const Launch& launch = kernel_.launches[l];
       if (launch.threads < 1) {
@@ -116,6 +124,21 @@ absl::Status KernelCaller::Bind(absl::Span<const int64_t> sizes,
       steps_.push_back({code_->entries()[l], launch.threads, table, workspace_data_});
     }
   }
+  return library_ != nullptr ? BindLibrary(sets) : absl::OkStatus();
+}
+
+absl::Status KernelCaller::BindLibrary(const std::vector<BufferTable>& sets) {
+  matrices_.clear();
+  for (const BufferTable& buffers : sets) {
+    for (int number : {product_.a.buffer, product_.b.buffer, product_.c.buffer}) {
+      if (number >= 0 && number < static_cast<int>(buffers.size())) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("recipe: buffer ", number, " of ", buffers.size(), " does not exist"));
+    }
+    matrices_.push_back({static_cast<const float*>(buffers[product_.a.buffer]),
+                         static_cast<const float*>(buffers[product_.b.buffer]),
+                         static_cast<float*>(buffers[product_.c.buffer])});
+  }
   return absl::OkStatus();
 }
 
@@ -126,6 +149,12 @@ void KernelCaller::ZeroWorkspace() {
 }
 
 void KernelCaller::Call(int set) {
+  if (library_ != nullptr) {
+    pool_.SetActive(false);
+    const Matrices& matrices = matrices_[set];
+    library_->Multiply(matrices.a, matrices.b, matrices.c);
+    return;
+  }
   if (kernel_.workspace.zeroed && workspace_ != nullptr) ZeroWorkspace();
   const size_t launches = kernel_.launches.size();
   for (size_t l = 0; l < launches; ++l) {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "codegen/kernel.h"
 #include "measure/guarded_memory.h"
+#include "measure/host_library.h"
 #include "measure/launch_pool.h"
 #include "measure/loaded_kernel.h"
 #include "schedule/workload.h"
@@ -42,6 +43,7 @@ class KernelCaller {
  private:
   KernelCaller(Kernel kernel, LaunchPool& pool) : kernel_(std::move(kernel)), pool_(pool) {}
   void ZeroWorkspace();
+  absl::Status BindLibrary(const std::vector<BufferTable>& sets);
 
   // What the pool's threads call for one launch.
   struct Step {
@@ -58,6 +60,16 @@ class KernelCaller {
   void* workspace_data_ = nullptr;
   std::vector<uint64_t> arguments_;
   std::vector<Step> steps_;  // set by set, launch by launch
+
+  // Of a library, instead of code and steps.
+  struct Matrices {
+    const float* a;
+    const float* b;
+    float* c;
+  };
+  LibraryProduct product_;
+  std::unique_ptr<HostProduct> library_;
+  std::vector<Matrices> matrices_;  // by set
 };
 
 }  // namespace tilewright

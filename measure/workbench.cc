@@ -188,7 +188,6 @@ class LocalWorkbench : public Workbench {
     std::lock_guard<std::mutex> lock(builders_mutex_);
     return builders_->Build(tasks, timeout);
   }
-  absl::StatusOr<v1::BuiltKernel> BuildReference(const Workload& workload, absl::Duration timeout);
   absl::Status AddKernels(const Workload& workload, absl::Duration timeout,
                           children::OpenSession* request);
   absl::StatusOr<children::OpenSession> DescribeSession(const SessionSpec& spec);
@@ -227,41 +226,35 @@ absl::Status LocalWorkbench::Quarantine(std::string reason) {
   return absl::UnavailableError(absl::StrCat("device lost: ", quarantine_reason_));
 }
 
-absl::StatusOr<v1::BuiltKernel> LocalWorkbench::BuildReference(const Workload& workload,
-                                                               absl::Duration timeout) {
-  v1::BuildTask task;
-  task.set_workload_text(workload.canonical_text());
-  task.set_target_text(device_.target.ToString());
-  task.set_reference_u_acc(AccumulatorRoundoff(workload));
-  v1::BuiltKernel built = BuildAll({task}, timeout)[0];
-  if (built.has_failure()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the reference kernel cannot be built: ", built.failure().text()));
-  }
-  return built;
-}
-
-// What every session has, a probe's too: the device, the reference and, on a GPU, the check.
+// What every session has, a probe's too: the device, the reference and, on a GPU, the check. Both
+// are built at once.
 absl::Status LocalWorkbench::AddKernels(const Workload& workload, absl::Duration timeout,
                                         children::OpenSession* request) {
   request->set_target_text(device_.target.ToString());
   request->set_device_uuid(device_.uuid);
   request->set_timer(device_.timer);
   request->set_cores(host_cores_);
-  absl::StatusOr<v1::BuiltKernel> reference = BuildReference(workload, timeout);
-  if (!reference.ok()) return reference.status();
-  *request->mutable_reference() = *std::move(reference);
-  if (!device_.target.is_gpu()) return absl::OkStatus();
   v1::BuildTask task;
   task.set_workload_text(workload.canonical_text());
   task.set_target_text(device_.target.ToString());
-  task.set_device_check(true);
-  v1::BuiltKernel check = BuildAll({task}, timeout)[0];
-  if (check.has_failure()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the check's kernels cannot be built: ", check.failure().text()));
+  std::vector<v1::BuildTask> tasks = {task};
+  tasks[0].set_reference_u_acc(AccumulatorRoundoff(workload));
+  if (device_.target.is_gpu()) {
+    task.set_device_check(true);
+    tasks.push_back(task);
   }
-  *request->mutable_device_check() = std::move(check);
+  std::vector<v1::BuiltKernel> built = BuildAll(tasks, timeout);
+  if (built[0].has_failure()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the reference kernel cannot be built: ", built[0].failure().text()));
+  }
+  *request->mutable_reference() = std::move(built[0]);
+  if (built.size() == 1) return absl::OkStatus();
+  if (built[1].has_failure()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the check's kernels cannot be built: ", built[1].failure().text()));
+  }
+  *request->mutable_device_check() = std::move(built[1]);
   return absl::OkStatus();
 }
 

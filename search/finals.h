@@ -24,12 +24,13 @@ struct FinalsRules {
   double within = 1.08;  // qualify: at most this times the best screened cost
   int most_qualifiers = 16;
   int qualifying_rounds = 2;
-  int finalists = 4;  // beside the incumbent
+  int qualifying_idle_ms = 200;  // before each of their bursts
+  int finalists = 4;             // beside the incumbent
   // 6 is the fewest whose order-statistic interval of the median reaches 95%, but that interval
   // runs from the least to the greatest ratio, so one disturbed round leaves everything open; with
   // 9 it leaves one out at either end.
   int deciding_rounds = 9;
-  int idle_ms = 200;  // before each burst
+  int idle_ms = 200;  // before each of their bursts
 };
 
 // One kernel's times, round by round; NaN: a dropped sample. Empty: it failed.

@@ -13,7 +13,7 @@ absl::Span<const Effort> AllEfforts() {
       {"quick",
        "a first answer in seconds",
        48,
-       {.most_qualifiers = 4, .finalists = 1, .deciding_rounds = 6}},
+       {.most_qualifiers = 4, .qualifying_idle_ms = 20, .finalists = 1, .deciding_rounds = 6}},
       {"standard", "what a release deserves", 256, {}},
       {"thorough", "when the last percent counts", 1500, {.deciding_rounds = 12}},
   };
@@ -35,6 +35,7 @@ std::string TuneOptions::ToJson() const {
                                {"model", model},
                                {"effort", effort},
                                {"trials", trials},
+                               {"rounds", rounds},
                                {"batch", batch},
                                {"use_starts", use_starts},
                                {"use_log", use_log},
@@ -73,6 +74,8 @@ absl::StatusOr<TuneOptions> TuneOptions::FromJson(const std::string& text) {
   read("model", &options.model);
   read("effort", &options.effort);
   read("trials", &options.trials);
+  // Runs of before there was this option lack it.
+  if (json.contains("rounds")) read("rounds", &options.rounds);
   read("batch", &options.batch);
   read("use_starts", &options.use_starts);
   read("use_log", &options.use_log);

@@ -23,7 +23,11 @@ namespace {
 class Tuner {
  public:
   Tuner(const TunerContext& context, const TuneTask& task, TuneOptions options)
-      : context_(context), task_(task), options_(std::move(options)), started_(absl::Now()) {}
+      : context_(context),
+        task_(task),
+        options_(std::move(options)),
+        started_(absl::Now()),
+        phase_started_(started_) {}
 
   absl::StatusOr<TuneReport> Run(const std::optional<Id>& resume) {
     absl::Status status = resume ? Resume(*resume) : Begin();
@@ -53,8 +57,9 @@ class Tuner {
     results_.emplace(space_->DefaultSchedule().ToString());
     absl::StatusOr<const Effort*> effort = FindEffort(options_.effort);
     if (!effort.ok()) return effort.status();
-    effort_ = *effort;
-    trial_limit_ = options_.trials > 0 ? options_.trials : effort_->trials;
+    rules_ = (*effort)->finals;
+    if (options_.rounds > 0) rules_.deciding_rounds = options_.rounds;
+    trial_limit_ = options_.trials > 0 ? options_.trials : (*effort)->trials;
     absl::StatusOr<SearchStart> start = FindSearchStart(
         context_.log, *space_, TargetKey(context_.target), task_.regime.ToString(task_.workload));
     if (!start.ok()) return start.status();
@@ -101,6 +106,7 @@ class Tuner {
     // The budget is the caller's, what decides the order of proposals is the run's.
     stored->time_limit = options_.time_limit;
     if (options_.trials > 0) stored->trials = options_.trials;
+    if (options_.rounds > 0) stored->rounds = options_.rounds;
     stored->seed = record_.seed;
     options_ = *std::move(stored);
     if (absl::Status made = MakeSpace(); !made.ok()) return made;
@@ -192,8 +198,10 @@ class Tuner {
       }
       if (in_flight_ == 0) break;
       if (absl::Status status = Receive(absl::Milliseconds(200)); !status.ok()) return status;
+      if (phases_.empty() && results_->trials() > trials_before_) EndPhase("first trial");
       Report(TuneProgress::Phase::kScreening);
     }
+    EndPhase("screening");
     screening_time_ = absl::Now() - screening_started_;
     return absl::OkStatus();
   }
@@ -269,14 +277,15 @@ class Tuner {
   // ------------------------------------------------------------------------------------------------
 
   // What so many bursts take: the idles and about 100 ms of building, checking and timing each.
-  absl::Duration TimeOfBursts(int bursts) const {
-    return bursts * absl::Milliseconds(effort_->finals.idle_ms + 100);
+  static absl::Duration TimeOfBursts(int bursts, int idle_ms) {
+    return bursts * absl::Milliseconds(idle_ms + 100);
   }
   absl::Duration QualifyingTime() const {
-    return TimeOfBursts(effort_->finals.most_qualifiers * effort_->finals.qualifying_rounds);
+    return TimeOfBursts(rules_.most_qualifiers * rules_.qualifying_rounds,
+                        rules_.qualifying_idle_ms);
   }
   absl::Duration DecidingTime() const {
-    return TimeOfBursts((effort_->finals.finalists + 2) * effort_->finals.deciding_rounds);
+    return TimeOfBursts((rules_.finalists + 2) * rules_.deciding_rounds, rules_.idle_ms);
   }
   // What of the time limit is kept for the finals.
   absl::Duration FinalsTime() const {
@@ -297,8 +306,8 @@ class Tuner {
     while (!finals_.contains(*id)) {
       if (Stopped()) return absl::CancelledError("stopped");
       if (absl::Status status = Receive(absl::Milliseconds(200)); !status.ok()) return status;
-      Report(rounds == effort_->finals.qualifying_rounds ? TuneProgress::Phase::kQualifying
-                                                         : TuneProgress::Phase::kDeciding);
+      Report(rounds == rules_.qualifying_rounds ? TuneProgress::Phase::kQualifying
+                                                : TuneProgress::Phase::kDeciding);
     }
     *raw = finals_[*id];
     if (raw->has_failure()) {
@@ -332,12 +341,12 @@ class Tuner {
     constexpr int kShortIdleMs = 20;
     std::vector<std::string> algorithms;
     for (const Schedule& schedule :
-         LibrarySchedules(task_.workload, context_.target, task_.regime.at)) {
+         LibrarySchedules(task_.workload, context_.target, task_.regime.at, context_.libraries)) {
       algorithms.push_back(schedule.ToString());
     }
     if (algorithms.empty()) return absl::OkStatus();
     v1::FinalsResult raw;
-    FinalsRules one = effort_->finals;
+    FinalsRules one = rules_;
     one.finalists = 1;
     const absl::StatusOr<std::vector<Entrant>> rounds =
         HoldRounds(algorithms, one.qualifying_rounds, kShortIdleMs, record_.seed + 2, &raw);
@@ -356,22 +365,21 @@ class Tuner {
       return absl::OkStatus();  // nothing to decide: the report says so
     const std::string anchor = record_.workloads[0].anchor_schedule;
     const std::string default_schedule = space_->DefaultSchedule().ToString();
-    std::vector<std::string> finalists =
-        ChooseQualifiers(results_->costs(), anchor, effort_->finals);
+    std::vector<std::string> finalists = ChooseQualifiers(results_->costs(), anchor, rules_);
     v1::FinalsResult raw;
     const bool late =
         absl::Now() + DecidingTime() + QualifyingTime() / 2 > started_ + options_.time_limit;
-    if (late && static_cast<int>(finalists.size()) > effort_->finals.finalists) {
+    if (late && static_cast<int>(finalists.size()) > rules_.finalists) {
       // No time to qualify: screening decides who enters.
-      finalists.resize(effort_->finals.finalists);
-    } else if (static_cast<int>(finalists.size()) > effort_->finals.finalists) {
-      absl::StatusOr<std::vector<Entrant>> qualifying =
-          HoldRounds(finalists, effort_->finals.qualifying_rounds, effort_->finals.idle_ms,
-                     record_.seed, &raw);
+      finalists.resize(rules_.finalists);
+    } else if (static_cast<int>(finalists.size()) > rules_.finalists) {
+      absl::StatusOr<std::vector<Entrant>> qualifying = HoldRounds(
+          finalists, rules_.qualifying_rounds, rules_.qualifying_idle_ms, record_.seed, &raw);
       if (absl::IsCancelled(qualifying.status())) return absl::OkStatus();
       if (!qualifying.ok()) return qualifying.status();
-      finalists = ChooseFinalists(*qualifying, effort_->finals);
+      finalists = ChooseFinalists(*qualifying, rules_);
     }
+    EndPhase("qualifying");
     std::vector<std::string> field = finalists;
     for (const std::string& schedule : {anchor, default_schedule}) {
       if (std::find(field.begin(), field.end(), schedule) == field.end()) field.push_back(schedule);
@@ -380,8 +388,10 @@ class Tuner {
       return absl::IsCancelled(status) ? absl::OkStatus() : status;
     }
     if (!library_.empty()) field.push_back(library_);
-    absl::StatusOr<std::vector<Entrant>> deciding = HoldRounds(
-        field, effort_->finals.deciding_rounds, effort_->finals.idle_ms, record_.seed + 1, &raw);
+    EndPhase("choosing the library's algorithm");
+    absl::StatusOr<std::vector<Entrant>> deciding =
+        HoldRounds(field, rules_.deciding_rounds, rules_.idle_ms, record_.seed + 1, &raw);
+    EndPhase("deciding");
     if (absl::IsCancelled(deciding.status())) return absl::OkStatus();
     if (!deciding.ok()) return deciding.status();
     // A library is measured against, but cannot be packed.
@@ -429,10 +439,9 @@ class Tuner {
                         .driver = device_.driver,
                         .toolchain = context_.toolchain,
                         .timer = device_.timer,
-                        .procedure =
-                            absl::StrCat("finals: ", effort_->finals.deciding_rounds,
-                                         " paired rounds in random order, ",
-                                         effort_->finals.idle_ms, " ms idle before each burst")},
+                        .procedure = absl::StrCat("finals: ", rules_.deciding_rounds,
+                                                  " paired rounds in random order, ",
+                                                  rules_.idle_ms, " ms idle before each burst")},
         .created_unix_ns = absl::GetCurrentTimeNanos(),
         .replaces = start_.verdicts};
     verdict.ratio_low = verdict.ratio_high = verdict.ratio;
@@ -440,7 +449,7 @@ class Tuner {
       verdict.ratio_low = decision.comparison.interval->low;
       verdict.ratio_high = decision.comparison.interval->high;
     }
-    verdict.rounds = RoundsOf(deciding_, effort_->finals.deciding_rounds);
+    verdict.rounds = RoundsOf(deciding_, rules_.deciding_rounds);
     for (const v1::FinalsResult::Entrant& entrant : raw.entrants()) {
       if (entrant.schedule() != decision.winner) continue;
       verdict.winner_ir_digest = entrant.facts().ir_digest();
@@ -459,6 +468,13 @@ class Tuner {
   void Warn(std::string warning) {
     if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end())
       warnings_.push_back(std::move(warning));
+  }
+
+  // What has passed since the last phase ended was `phase`.
+  void EndPhase(const char* phase) {
+    const absl::Time now = absl::Now();
+    phases_.emplace_back(phase, now - phase_started_);
+    phase_started_ = now;
   }
 
   void Report(TuneProgress::Phase phase) {
@@ -548,6 +564,7 @@ class Tuner {
       report.utilisation =
           absl::FDivDuration(stats->busy - busy_before_, stats->enrolled - enrolled_before_);
     }
+    report.phases = phases_;
     report.warnings = warnings_;
     return report;
   }
@@ -556,10 +573,12 @@ class Tuner {
   const TuneTask& task_;
   TuneOptions options_;
   const absl::Time started_;
+  absl::Time phase_started_;
+  std::vector<std::pair<std::string, absl::Duration>> phases_;  // ended
   absl::Time screening_started_;
   absl::Duration screening_time_;
   std::shared_ptr<const ScheduleSpace> space_;
-  const Effort* effort_ = nullptr;
+  FinalsRules rules_;
   int64_t trial_limit_ = 0;
   SearchStart start_;
   RunRow record_;

@@ -32,6 +32,7 @@
 #include "measure/failure.h"
 #include "measure/regime.h"
 #include "measure/statistics.h"
+#include "schedule/library_product.h"
 #include "schedule/variant.h"
 #include "schedule/workload.h"
 #include "search/finals.h"
@@ -68,6 +69,7 @@ struct TuneOptions {
   std::string model = "xgboost";          // a row of costmodel/models.cc, or "none"
   std::string effort = "standard";
   int64_t trials = 0;  // 0: what the effort says
+  int rounds = 0;      // that decide in the finals; 0: what the effort says
   // Finals included. A run that it leaves no time for still measures its first batch and holds the
   // deciding rounds.
   absl::Duration time_limit = absl::InfiniteDuration();
@@ -123,8 +125,11 @@ struct TuneReport {
   std::map<std::string, int64_t> failures;
   std::string first_failure;  // kind and text of the first
   absl::Duration elapsed;
-  double utilisation = 0;             // share of the wall time with a builder or runner at work
-  double trials_per_second = 0;       // while screening
+  double utilisation = 0;        // share of the wall time with a builder or runner at work
+  double trials_per_second = 0;  // while screening
+  // Where the time went: the first trial's result (a session is opened for it), the other trials,
+  // and each part of the finals.
+  std::vector<std::pair<std::string, absl::Duration>> phases;
   std::vector<std::string> warnings;  // e.g. the model could not be trained
 };
 
@@ -134,6 +139,7 @@ struct TunerContext {
   Target target;
   std::string toolchain;
   absl::Span<const Variant> variants;
+  absl::Span<const Library> libraries;                // that compete in the finals
   std::string job;                                    // id of the job, "" for a lone run
   const std::atomic<bool>* stop = nullptr;            // true: end with the best so far
   std::function<void(const TuneProgress&)> progress;  // may be null; called often

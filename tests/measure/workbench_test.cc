@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "schedule/library_product.h"
 #include "schedule/operators.h"
 #include "schedule/variant.h"
 
@@ -55,6 +56,40 @@ TEST(Workbench, OpensASessionScreensAndHoldsFinals) {
     EXPECT_NE(entrant.check_json.find("worst_ratio"), std::string::npos);
   }
   EXPECT_GT(bench->busy(), absl::ZeroDuration());
+}
+
+// A library that is not installed says which file and package it wants; one that is, is checked and
+// timed as a kernel is.
+TEST(Workbench, LibrariesAreMeasuredAsKernelsAre) {
+  const auto bench = MakeBench(1 << 20);
+  for (const char* expression :
+       {"C[m,n] = sum(k: A[m,k] * B[k,n])", "C[m,n] = sum(k: A[k,m] * B[n,k])"}) {
+    const SessionSpec spec = SpecOf(expression, "m=96 n=80 k=64", "f32");
+    ASSERT_TRUE(bench->OpenSession(spec).ok());
+    const absl::StatusOr<DeviceDescription> device = DescribeCpu(0);
+    std::vector<Schedule> schedules =
+        LibrarySchedules(spec.workload, device->target, spec.regime.at);
+    EXPECT_EQ(schedules.size(), 2u);
+    schedules.push_back(spec.anchor);
+    std::vector<Kernel> kernels;
+    for (const BuildOutcome& built : bench->Build(spec.workload, schedules, absl::Seconds(20))) {
+      ASSERT_TRUE(built.kernel.has_value()) << built.failure->text;
+      kernels.push_back(*built.kernel);
+    }
+    const FinalsOutcome finals = bench->Finals(kernels, 3, absl::Milliseconds(2), 1);
+    ASSERT_EQ(finals.entrants.size(), 3u);
+    for (int i = 0; i < 2; ++i) {
+      const FinalsOutcome::Entrant& library = finals.entrants[i];
+      if (library.failure) {
+        std::printf("[SKIP] %s\n", library.failure->text.c_str());
+        EXPECT_NE(library.failure->text.find(" here (Debian: lib"), std::string::npos)
+            << library.failure->text;
+        continue;
+      }
+      EXPECT_EQ(library.round_seconds.size(), 3u);
+    }
+    EXPECT_FALSE(finals.entrants[2].failure.has_value());
+  }
 }
 
 TEST(Workbench, BuildsKeepTheOrderOfTheirSchedules) {
