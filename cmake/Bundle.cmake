@@ -1,5 +1,6 @@
-# `bundle`: build/PRESET/tilewright-VERSION-linux-x86_64.tar.xz, with the executable, the tests that need a GPU, and every shared
-# library they need but the C library's own, for machines that have none of the build's packages. Included last, by the top CMakeLists.txt.
+# `bundle`: build/PRESET/tilewright-VERSION-linux-x86_64.tar.xz, with the executable, the tests that need a GPU, the tables of the
+# GEMM suite, and every shared library they need but the C library's own, for machines that have none of the build's packages.
+# Included last, by the top CMakeLists.txt.
 if(NOT TARGET tilewright)
   return()
 endif()
@@ -8,6 +9,9 @@ endif()
 set(bundle_targets tilewright)
 if(TARGET gpu_test)
   list(APPEND bundle_targets gpu_test)
+endif()
+if(TARGET gemm_suite)
+  list(APPEND bundle_targets gemm_suite)
 endif()
 set(bundle_files)
 foreach(target IN LISTS bundle_targets)
