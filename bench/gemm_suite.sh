@@ -57,12 +57,12 @@ for part in $parts; do
   case $part in
     plain)
       gemm_suite shapes "$shapes" >"$out/plain.tw"
-      tune plain "${PLAIN_SECONDS:-400}" --effort quick --rounds "$rounds"
+      tune plain "${PLAIN_SECONDS:-400}" --effort claim --rounds "$rounds"
       table plain
       ;;
     dependent)
       gemm_suite shapes "$shapes" >"$out/dependent.tw"
-      tune dependent "${DEPENDENT_SECONDS:-330}" --effort quick --rounds "$rounds" --regime chain=dependent
+      tune dependent "${DEPENDENT_SECONDS:-330}" --effort claim --rounds "$rounds" --regime chain=dependent
       table dependent
       ;;
     random)
@@ -84,7 +84,7 @@ for part in $parts; do
       six >"$out/six.csv"
       { gemm_suite shapes "$out/six.csv" f16 | sed 's/ x1/_f16 x1/'
         gemm_suite shapes "$out/six.csv" e4m3,C:bf16 | sed 's/ x1/_e4m3 x1/'; } >"$out/types.tw"
-      tune types "${TYPES_SECONDS:-120}" --effort quick --rounds "$rounds"
+      tune types "${TYPES_SECONDS:-120}" --effort claim --rounds "$rounds"
       table types
       ;;
     fused)
@@ -94,7 +94,7 @@ for part in $parts; do
         set -- $size
         echo "gelu_${1}_${2}_${3} 'C[m,n] = gelu(sum(k: A[m,k] * B[n,k]) + bias[n])' m=$1 n=$2 k=$3 bf16" >>"$out/fused.tw"
       done
-      tune fused "${FUSED_SECONDS:-40}" --effort quick --rounds "$rounds"
+      tune fused "${FUSED_SECONDS:-40}" --effort claim --rounds "$rounds"
       table fused
       if python3 -c 'import torch' 2>/dev/null; then
         timeout -k 10 "${TORCH_SECONDS:-90}" python3 "$here/../examples/pytorch/time_fused.py" "$out/fused.tw" >"$out/torch.md" 2>"$out/torch.err" || true

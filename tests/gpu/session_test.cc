@@ -76,7 +76,8 @@ TEST(GpuSession, ALibraryIsMeasuredAsAKernelIs) {
            LibraryCase{"C[m,n] = sum(k: A[k,m] * B[n,k])", sizes, "bf16"},
            LibraryCase{"C[m,n] = sum(k: A[k,m] * B[k,n])", sizes, "f16"},
            LibraryCase{"C[m,n] = sum(k: A[m,k] * B[n,k])", sizes, "f32"},
-           LibraryCase{"C[m,n] = sum(k: A[m,k] * B[n,k])", sizes, "e4m3,C:bf16"},
+           // Its tensor cores keep sums of e4m3 to fewer bits, which short sums show.
+           LibraryCase{"C[m,n] = sum(k: A[m,k] * B[n,k])", "m=256 n=192 k=4096", "e4m3,C:bf16"},
            LibraryCase{"C[m,n] = sum(k: A[m,k] * B[n,k])", sizes, "i8,C:i32"},
            LibraryCase{"C[b,m,n] = sum(k: A[b,m,k] * B[b,n,k])", "b=3 m=256 n=192 k=320", "bf16"},
            LibraryCase{"C[m,n] = relu(sum(k: A[m,k] * B[n,k]) + bias[n])", sizes, "bf16"},
@@ -101,6 +102,8 @@ TEST(GpuSession, ALibraryIsMeasuredAsAKernelIs) {
     ASSERT_FALSE(schedules.empty());
     const BuildOutcome built = (*bench)->Build(*workload, {schedules[0]}, absl::Seconds(30))[0];
     ASSERT_TRUE(built.kernel.has_value()) << built.failure->text;
+    // The first call also loads the library's code.
+    (*bench)->Screen(schedules[0], *built.kernel);
     const ScreenOutcome outcome = (*bench)->Screen(schedules[0], *built.kernel);
     if (outcome.failure && outcome.failure->text.find("no cuBLASLt here") != std::string::npos) {
       GTEST_SKIP() << outcome.failure->text;

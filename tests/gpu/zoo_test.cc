@@ -2,9 +2,12 @@
 // nearly always, and nothing in kernels that are right. All of it goes through Workbench::Screen,
 // which is what a worker calls for a candidate.
 #include <algorithm>
-#include <future>
+#include <condition_variable>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <random>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -166,34 +169,68 @@ BuiltProduct BuildProduct(Workbench& bench, const Target& target, const RandomPr
   return result;
 }
 
+// Draws and builds products ahead of who takes them, on one thread: builders live as long as the
+// thread that started them.
+class ProductBuilder {
+ public:
+  ProductBuilder(Workbench& bench, Target target, uint64_t seed, int of_a_variant)
+      : thread_([this, &bench, target = std::move(target), seed, of_a_variant] {
+          std::mt19937_64 random(seed);
+          for (;;) {
+            const RandomProduct product = DrawProduct(random);
+            BuiltProduct built = BuildProduct(bench, target, product, of_a_variant);
+            std::unique_lock<std::mutex> lock(mutex_);
+            changed_.wait(lock, [this] { return stopping_ || !ready_; });
+            if (stopping_) return;
+            ready_.emplace(product, std::move(built));
+            changed_.notify_all();
+          }
+        }) {}
+  ~ProductBuilder() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  std::pair<RandomProduct, BuiltProduct> Next() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return ready_.has_value(); });
+    auto next = *std::move(ready_);
+    ready_.reset();
+    changed_.notify_all();
+    return next;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<std::pair<RandomProduct, BuiltProduct>> ready_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
 TEST(GpuZoo, AThousandRightKernelsPass) {
   TILEWRIGHT_SKIP_WITHOUT_GPU();
   constexpr int kOfAVariant = 10;
   const absl::StatusOr<std::unique_ptr<Workbench>> bench = Workbench::Make(*device, {});
   ASSERT_TRUE(bench.ok()) << bench.status();
-  std::mt19937_64 random(kSeed);
-  auto build_next = [&] {
-    return std::async(std::launch::async, [&, product = DrawProduct(random)] {
-      return std::pair(product, BuildProduct(**bench, device->target, product, kOfAVariant));
-    });
-  };
   int passed = 0;
   int failed = 0;
   int not_built = 0;
   int products = 0;
   std::map<std::string, int> by_variant;
-  auto next = build_next();
+  // A GPU's builds go on while it measures.
+  ProductBuilder builder(**bench, device->target, kSeed, kOfAVariant);
   while (passed + failed < kRightKernels) {
-    auto [product, built] = next.get();
-    // A GPU's builds go on while it measures.
-    next = build_next();
+    const auto [product, built] = builder.Next();
     SCOPED_TRACE(absl::StrCat(product.expression, " ", product.sizes, " ", product.types));
     ASSERT_TRUE(built.error.empty()) << built.error;
     SessionSpec spec{*built.workload, {}, built.schedules.back()};
     spec.regime.at = built.workload->HighestSizes();
     spec.input_seed = product.seed;
     const absl::Status opened = (*bench)->OpenSession(spec);
-    if (!opened.ok()) next.wait();
     ASSERT_TRUE(opened.ok()) << opened;
     ++products;
     for (size_t i = 0; i < built.schedules.size() && passed + failed < kRightKernels; ++i) {
@@ -209,7 +246,6 @@ TEST(GpuZoo, AThousandRightKernelsPass) {
           << outcome.failure->text;
     }
   }
-  next.wait();
   std::printf("  %d right kernels of %d products pass, %d fail (%d schedules do not build): %s\n",
               passed, products, failed, not_built,
               absl::StrJoin(by_variant, ", ", absl::PairFormatter(" ")).c_str());
