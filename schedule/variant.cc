@@ -139,6 +139,30 @@ class WorkloadScheduleSpace : public ScheduleSpace {
   Schedule DefaultSchedule() const override { return DefaultOf(variants_.size() - 1); }
   Schedule NaiveSchedule() const override { return DefaultOf(0); }
 
+  std::vector<Schedule> Suggestions(size_t most) const override {
+    std::vector<std::vector<Schedule>> queues;  // by variant, the best one first
+    for (size_t i = variants_.size(); i-- > 0;) {
+      if (variants_[i]->suggestions == nullptr) continue;
+      std::vector<Schedule>& queue = queues.emplace_back();
+      queue.push_back(DefaultOf(i));
+      for (const Schedule& schedule : variants_[i]->suggestions(workload_, target_)) {
+        const absl::StatusOr<absl::uint128> index = spaces_[i]->IndexOf(schedule);
+        if (index.ok()) queue.push_back(spaces_[i]->At(*index));
+      }
+    }
+    std::vector<Schedule> all;
+    bool more = true;
+    for (size_t turn = 0; more && all.size() < most; ++turn) {
+      more = false;
+      for (const std::vector<Schedule>& queue : queues) {
+        if (turn >= queue.size() || all.size() == most) continue;
+        more = true;
+        if (std::find(all.begin(), all.end(), queue[turn]) == all.end()) all.push_back(queue[turn]);
+      }
+    }
+    return all;
+  }
+
  private:
   // A default that its own space refuses is a fault of the variant, told once here with the
   // constraint it breaks.

@@ -66,6 +66,9 @@ struct Variant {
       plan;
   // Legal for every workload of the family.
   std::function<Schedule(const Workload&, const Target&)> default_schedule;
+  // What else looks good on paper, the best first: where a search should look before it draws.
+  // Some may be illegal. Null: nothing does.
+  std::function<std::vector<Schedule>(const Workload&, const Target&)> suggestions = nullptr;
 };
 
 // The only list (variants.cc), naive variants first within a family.
@@ -93,6 +96,9 @@ class ScheduleSpace {
   // first.
   virtual Schedule DefaultSchedule() const = 0;
   virtual Schedule NaiveSchedule() const = 0;
+  // Of the variants that suggest anything, the best one first: their defaults, and then in turns
+  // what they suggest. Legal, each once, at most `most`.
+  virtual std::vector<Schedule> Suggestions(size_t most) const = 0;
 };
 
 }  // namespace tilewright

@@ -9,6 +9,7 @@ namespace tilewright {
 namespace {
 
 constexpr int kMostBorrowed = 6;
+constexpr size_t kMostSuggested = 16;
 
 void AddOnce(const Schedule& schedule, std::vector<Schedule>* schedules) {
   if (std::find(schedules->begin(), schedules->end(), schedule) == schedules->end())
@@ -65,6 +66,8 @@ absl::StatusOr<SearchStart> FindSearchStart(Database* log, const ScheduleSpace& 
   start.anchor = incumbent.value_or(default_schedule);
   AddOnce(start.anchor, &start.starts);
   AddOnce(default_schedule, &start.starts);
+  for (const Schedule& schedule : space.Suggestions(kMostSuggested))
+    AddOnce(schedule, &start.starts);
   if (log == nullptr) return start;
   absl::StatusOr<std::vector<VerdictRow>> others = log->QueryVerdicts({.limit = 256});
   if (!others.ok()) return others.status();

@@ -24,13 +24,13 @@ struct SearchStart {
   Schedule anchor;
   bool anchor_is_default = false;
   std::vector<Id> verdicts;  // current ones, which a new verdict replaces
-  // Legal here, each once: the anchor, the default, then the winners of other workloads and devices
-  // of the same kind of backend.
+  // Legal here, each once: the anchor, the default, what variants suggest, then the winners of
+  // other workloads and devices of the same kind of backend.
   std::vector<Schedule> starts;
   std::vector<std::string> warnings;  // records that do not parse or are illegal here
 };
 
-// `log` may be null: then the default alone.
+// `log` may be null: then the default and suggestions alone.
 absl::StatusOr<SearchStart> FindSearchStart(Database* log, const ScheduleSpace& space,
                                             const std::string& target_key,
                                             const std::string& regime);
