@@ -9,12 +9,14 @@
 // t * S(t), t = 1 / (1 + c a), and a^2 is formed in two parts.
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "codegen/convert.h"
 #include "codegen/emit_expr.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tilewright {
 namespace {
@@ -112,6 +114,7 @@ class MathEmitter {
  public:
   MathEmitter(KernelModule& module, Value* like)
       : b_(module.builder()),
+        gpu_(module.target().is_gpu()),
         type_(like->getType()),
         k_(Constants(ComputeTypeOf(like) == ElementType::kF64)),
         int_type_(type_->getWithNewType(b_.getIntNTy(k_.mantissa_bits == 52 ? 64 : 32))) {}
@@ -157,7 +160,7 @@ class MathEmitter {
     Value* magic = F(std::ldexp(1.0, k_.mantissa_bits) + lift);
     Value* e_float = b_.CreateFSub(Float(b_.CreateAdd(Bits(magic), e)), magic);
     Value* f = b_.CreateFSub(m, F(1));
-    Value* s = b_.CreateFDiv(f, b_.CreateFAdd(F(2), f));
+    Value* s = Quotient(f, b_.CreateFAdd(F(2), f));
     Value* z = b_.CreateFMul(s, s);
     Value* half_square = b_.CreateFMul(F(0.5), b_.CreateFMul(f, f));
     Value* tail = b_.CreateFMul(s, MulAdd(z, Polynomial(k_.log_poly, z), half_square));
@@ -173,8 +176,10 @@ class MathEmitter {
     Value* a = Abs(x);
     Value* z = b_.CreateFMul(x, x);
     Value* small = MulAdd(b_.CreateFMul(x, z), Polynomial(k_.tanh_poly, z), x);
-    Value* e = b_.CreateFAdd(Exp(b_.CreateFMul(a, F(2))), F(1));
-    Value* large = b_.CreateFSub(F(1), b_.CreateFDiv(F(2), e));
+    // From 20 on the quotient no longer counts, and must stay finite.
+    Value* few = Approximates() ? b_.CreateSelect(b_.CreateFCmpOGT(a, F(20)), F(20), a) : a;
+    Value* e = b_.CreateFAdd(Exp(b_.CreateFMul(few, F(2))), F(1));
+    Value* large = b_.CreateFSub(F(1), Quotient(F(2), e));
     large = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, large, x);
     return b_.CreateSelect(b_.CreateFCmpOLT(a, F(0.625)), small, large);
   }
@@ -192,7 +197,7 @@ class MathEmitter {
   Value* Sigmoid(Value* x) {
     Value* e = Exp(b_.CreateFNeg(Abs(x)));
     Value* numerator = b_.CreateSelect(b_.CreateFCmpOLT(x, F(0)), e, F(1));
-    return b_.CreateFDiv(numerator, b_.CreateFAdd(F(1), e));
+    return Quotient(numerator, b_.CreateFAdd(F(1), e));
   }
 
   // x * sigmoid(x). Below zero exp is kept 2^scale_bits too large until the end, for results near
@@ -202,8 +207,9 @@ class MathEmitter {
     Value* e = Exp(b_.CreateFNeg(Abs(x)), nullptr, k_.scale_bits);
     Value* down = F(std::ldexp(1.0, -k_.scale_bits));
     Value* numerator = b_.CreateSelect(negative, b_.CreateFMul(x, e), x);
-    Value* quotient = b_.CreateFDiv(numerator, MulAdd(e, down, F(1)));
+    Value* quotient = Quotient(numerator, MulAdd(e, down, F(1)));
     Value* result = b_.CreateSelect(negative, b_.CreateFMul(quotient, down), quotient);
+    if (Approximates()) result = b_.CreateSelect(b_.CreateFCmpOEQ(x, F(INFINITY)), x, result);
     return b_.CreateSelect(b_.CreateFCmpOEQ(x, F(-INFINITY)), F(-0.0), result);  // the limit
   }
 
@@ -227,7 +233,7 @@ class MathEmitter {
   // The standard normal distribution above a >= 0, times 2^offset.
   Value* Tail(Value* a, int offset) {
     a = b_.CreateSelect(b_.CreateFCmpOGT(a, F(k_.tail_limit)), F(k_.tail_limit), a);
-    Value* t = b_.CreateFDiv(F(1), MulAdd(a, F(k_.tail_slope), F(1)));
+    Value* t = Quotient(F(1), MulAdd(a, F(k_.tail_slope), F(1)));
     Value* high = Float(b_.CreateAnd(Bits(a), I(k_.split_mask)));
     Value* low = b_.CreateFSub(a, high);
     // -a^2/2 = -high^2/2 (exact) - low * (a + high) / 2
@@ -241,6 +247,28 @@ class MathEmitter {
     for (size_t i = coefficients.size() - 1; i-- > 0;) sum = MulAdd(sum, x, F(coefficients[i]));
     return sum;
   }
+  // Quotients are made from approximate reciprocals.
+  bool Approximates() const { return gpu_ && k_.mantissa_bits == 23; }
+  // n / d for finite n and d of 1/2 … 2^100, or NaN. A GPU divides in f32 by a subroutine that
+  // looks after all other numbers; here its reciprocal, one unit off at most (PTX ISA 9.7.3.13,
+  // rcp.approx.ftz), is corrected once, which leaves little more than the rounding.
+  Value* Quotient(Value* n, Value* d) {
+    if (!Approximates()) return b_.CreateFDiv(n, d);
+    Value* r = EachLane(d, [&](Value* lane) {
+      return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {lane});
+    });
+    Value* q = b_.CreateFMul(n, r);
+    Value* left = b_.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {b_.CreateFNeg(d), q, n});
+    return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {left, r, q});
+  }
+  Value* EachLane(Value* x, const std::function<Value*(Value*)>& function) {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+    if (vector == nullptr) return function(x);
+    Value* result = llvm::PoisonValue::get(type_);
+    for (uint64_t i = 0; i < vector->getNumElements(); ++i)
+      result = b_.CreateInsertElement(result, function(b_.CreateExtractElement(x, i)), i);
+    return result;
+  }
   // x * y + z, fused where the target can.
   Value* MulAdd(Value* x, Value* y, Value* z) {
     return b_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {type_}, {x, y, z});
@@ -250,6 +278,7 @@ class MathEmitter {
   Value* Float(Value* x) { return b_.CreateBitCast(x, type_); }
 
   llvm::IRBuilder<>& b_;
+  const bool gpu_;
   llvm::Type* type_;
   const MathConstants& k_;
   llvm::Type* int_type_;

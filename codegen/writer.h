@@ -23,7 +23,7 @@
 namespace tilewright {
 
 // Raised when golden output changes. Part of the toolchain id.
-inline constexpr int kCodegenVersion = 1;
+inline constexpr int kCodegenVersion = 2;
 
 struct Candidate {
   Workload workload;
@@ -70,7 +70,7 @@ absl::StatusOr<Kernel> WriteReferenceKernel(const Workload& workload, const Targ
                                             double u_acc, int threads,
                                             const WriteOptions& options = {});
 
-// "tilewright-codegen 1, LLVM 19.1.7": what decides the bytes beside the candidate.
+// "tilewright-codegen 2, LLVM 19.1.7": what decides the bytes beside the candidate.
 std::string ToolchainId(const Target& target);
 
 }  // namespace tilewright

@@ -3,10 +3,12 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -184,6 +186,13 @@ void AwaitCopies(int32_t pending) {
   }
 }
 
+// One unit off, this way or that.
+float ApproximateReciprocal(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return std::nextafter(1 / x, bits % 2 == 0 ? 0.0f : std::numeric_limits<float>::infinity());
+}
+
 const std::map<std::string, void*>& Substitutes() {
   static const auto* const kSubstitutes = new std::map<std::string, void*>{
       {"llvm.nvvm.read.ptx.sreg.tid.x", reinterpret_cast<void*>(ThreadId)},
@@ -193,6 +202,7 @@ const std::map<std::string, void*>& Substitutes() {
       {"llvm.nvvm.cp.async.ca.shared.global.4.s", reinterpret_cast<void*>(StartCopy4)},
       {"llvm.nvvm.cp.async.ca.shared.global.8.s", reinterpret_cast<void*>(StartCopy8)},
       {"llvm.nvvm.cp.async.cg.shared.global.16.s", reinterpret_cast<void*>(StartCopy16)},
+      {"llvm.nvvm.rcp.approx.ftz.f", reinterpret_cast<void*>(ApproximateReciprocal)},
       {"llvm.nvvm.cp.async.commit.group", reinterpret_cast<void*>(CommitCopies)},
       {"llvm.nvvm.cp.async.wait.group", reinterpret_cast<void*>(AwaitCopies)},
   };

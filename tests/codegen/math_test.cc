@@ -1,16 +1,21 @@
 // How far the functions that kernels compute are from the true ones, in units of u * |f(x)|:
 // FunctionInfo::error_ulps holds.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "codegen/writer.h"
+#include "tests/codegen/device_emulator.h"
 #include "tests/codegen/host_loader.h"
 
 namespace tilewright {
@@ -20,7 +25,15 @@ constexpr int64_t kPoints = 1 << 16;
 
 Target AvxTarget() { return KnownTargets()[0]; }
 
-// Runs Y[i] = f(X[i]) as pointwise.vectorised on `x`.
+// The IR before LLVM's passes in a kernel's dump.
+std::string ReadIr(const std::filesystem::path& dump) {
+  std::ifstream in(dump / "03-ir-before-passes.ll");
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// Runs Y[i] = f(X[i]) on `x`: on a CPU as pointwise.vectorised, on a GPU as the default.
 template <typename T>
 std::vector<T> Apply(const std::string& function, const std::string& type, const std::vector<T>& x,
                      const Target& target) {
@@ -29,9 +42,14 @@ std::vector<T> Apply(const std::string& function, const std::string& type, const
   EXPECT_TRUE(workload.ok()) << workload.status();
   auto space = ScheduleSpace::Make(*workload, target, AllVariants());
   EXPECT_TRUE(space.ok()) << space.status();
-  auto kernel = WriteKernel({*workload, target, (*space)->DefaultSchedule()}, DefaultCatalogue());
+  const std::filesystem::path dump =
+      std::filesystem::path(::testing::TempDir()) / absl::StrCat("tilewright-math-", getpid());
+  auto kernel = WriteKernel({*workload, target, (*space)->DefaultSchedule()}, DefaultCatalogue(),
+                            {target.is_gpu() ? dump.string() : ""});
   EXPECT_TRUE(kernel.ok()) << kernel.status();
-  auto loaded = LoadedKernel::Load(*kernel);
+  auto loaded =
+      target.is_gpu() ? EmulateDevice(*kernel, ReadIr(dump)) : LoadedKernel::Load(*kernel);
+  std::filesystem::remove_all(dump);
   EXPECT_TRUE(loaded.ok()) << loaded.status();
   std::vector<T> y(x.size(), T{-12345});
   (*loaded)->Run({const_cast<T*>(x.data()), y.data()}, workload->HighestSizes());
@@ -122,6 +140,10 @@ void ExpectWithinBound(const std::string& type, const Target& target) {
 }
 
 TEST(EmitFunction, IsWithinTheListedErrorInF32) { ExpectWithinBound<float>("f32", AvxTarget()); }
+// By the device emulator, whose reciprocals are one unit off.
+TEST(EmitFunction, IsWithinTheListedErrorInF32OnAGpu) {
+  ExpectWithinBound<float>("f32", *FindTarget("cuda:h200"));
+}
 TEST(EmitFunction, IsWithinTheListedErrorInF64) { ExpectWithinBound<double>("f64", AvxTarget()); }
 
 TEST(EmitFunction, IsWithinTheListedErrorWithoutFusedMultiplyAdd) {
@@ -132,7 +154,9 @@ TEST(EmitFunction, IsWithinTheListedErrorWithoutFusedMultiplyAdd) {
   ExpectWithinBound<float>("f32", target);
 }
 
-TEST(EmitFunction, GivesTheLimitsAtInfinitiesAndNaN) {
+class EmitFunctionOn : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EmitFunctionOn, GivesTheLimitsAtInfinitiesAndNaN) {
   const float inf = std::numeric_limits<float>::infinity();
   const std::vector<float> x = {inf, -inf, std::nanf(""), 0.0f, -0.0f};
   for (const FunctionInfo& info : AllFunctions()) {
@@ -141,7 +165,8 @@ TEST(EmitFunction, GivesTheLimitsAtInfinitiesAndNaN) {
         info.function == Function::kNot) {
       continue;
     }
-    const std::vector<float> y = Apply<float>(std::string(info.name), "f32", x, AvxTarget());
+    const std::vector<float> y =
+        Apply<float>(std::string(info.name), "f32", x, *FindTarget(GetParam()));
     for (size_t i = 0; i < x.size(); ++i) {
       const double expected = EvaluateUnary(info.function, x[i]);
       if (std::isnan(expected)) {
@@ -152,6 +177,9 @@ TEST(EmitFunction, GivesTheLimitsAtInfinitiesAndNaN) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Targets, EmitFunctionOn, ::testing::Values("cpu:x86-64-v3", "cuda:h200"),
+                         [](const auto& info) { return info.index == 0 ? "Cpu" : "Gpu"; });
 
 }  // namespace
 }  // namespace tilewright

@@ -142,7 +142,7 @@ TEST(ScheduleSpace, RefusesAttentionWithTheStatementAndTheReason) {
 
 TEST(ToolchainId, NamesTheCodegenVersionAndLlvm) {
   EXPECT_THAT(ToolchainId(KnownTargets()[0]),
-              ::testing::StartsWith("tilewright-codegen 1, LLVM 19."));
+              ::testing::StartsWith("tilewright-codegen 2, LLVM 19."));
 }
 
 // Golden IR. TILEWRIGHT_REWRITE_GOLDEN=1 rewrites the files; a change of them needs a new
