@@ -30,16 +30,6 @@ std::string LastComponent(std::string path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-// "1.083 of ours (1.079-1.088)": the ratio of times, with its 95% interval where there is one.
-std::string LibraryText(const PairedComparison& against_library) {
-  std::string text = absl::StrFormat("%.3f of ours", against_library.ratio);
-  if (against_library.interval) {
-    absl::StrAppendFormat(&text, " (%.3f-%.3f)", against_library.interval->low,
-                          against_library.interval->high);
-  }
-  return text;
-}
-
 int Build(const BuildFlags& flags) {
   absl::StatusOr<std::vector<TuneTask>> tasks = flags.tasks.AllTasks();  // every name is a function
   if (!tasks.ok()) return Fail(tasks.status());
@@ -68,7 +58,7 @@ int Build(const BuildFlags& flags) {
   for (const ProductionRow& row : report->rows) {
     table.Add({row.name, absl::StrCat(row.provenance.kind, row.reused ? ", reused" : ""),
                row.digests.binary.substr(0, 12),
-               row.against_library ? LibraryText(*row.against_library) : "",
+               row.against_library ? absl::StrFormat("%.3f of ours", *row.against_library) : "",
                row.schedule.ToString(), row.inexact});
   }
   std::fputs(table.ToString().c_str(), stdout);

@@ -168,13 +168,27 @@ class SkinnyWriter {
     rank_ = plan_.splits == 1 ? k_.I32(0) : k_.ptx.ClusterRank();
     first_block_ = k_.I32(0);
     const int shares = plan_.splits * plan_.groups;
-    if (shares == 1) return;
+    if (shares > 1) FindShare(shares);
+    if (plan_.turned) turn_ = b.CreateURem(row_tile, k_.k_blocks);
+  }
+
+  void FindShare(int shares) {
+    llvm::IRBuilder<>& b = k_.b;
     auto begin = [&](Value* share) {
       return b.CreateUDiv(b.CreateNUWMul(share, k_.k_blocks), k_.I32(shares));
     };
     Value* share = b.CreateAdd(b.CreateMul(group_, k_.I32(plan_.splits)), rank_);
     first_block_ = begin(share);
     k_.k_blocks = b.CreateSub(begin(b.CreateAdd(share, k_.I32(1))), first_block_);
+  }
+
+  // The k block that a tile takes as its `number`-th.
+  Value* Block(Value* number) const {
+    if (!plan_.turned) return k_.b.CreateAdd(number, first_block_);
+    Value* turned = k_.b.CreateAdd(number, turn_);
+    Value* wraps = k_.b.CreateICmpUGE(turned, k_.k_blocks);
+    turned = k_.b.CreateSelect(wraps, k_.b.CreateSub(turned, k_.k_blocks), turned);
+    return k_.b.CreateAdd(turned, first_block_);
   }
 
   void Produce() {
@@ -186,7 +200,7 @@ class SkinnyWriter {
           k_.m, "copy", [&] { return k_.b.CreateICmpULT(block.Get(), k_.k_blocks); },
           [&] {
             const RingPosition at = ring.Get();
-            EmitStageCopies(k_, ring, at, tile_, k_.b.CreateAdd(block.Get(), first_block_));
+            EmitStageCopies(k_, ring, at, tile_, Block(block.Get()));
             ring.Set(ring.Next(at));
             block.Set(k_.b.CreateAdd(block.Get(), k_.I32(1)));
           });
@@ -197,7 +211,7 @@ class SkinnyWriter {
   // multiple of 32, lets a warp's 8 rows x 4 columns fall on 32 banks.
   void Consume() {
     StageRing ring(k_, 0);
-    const std::vector<Value*> sums = EmitMainloop(k_, ring);
+    const std::vector<Value*> sums = EmitMainloop(k_, ring, k_.k_blocks);
     llvm::IRBuilder<>& b = k_.b;
     Value* lane = b.CreateAnd(k_.thread, k_.I32(31));
     Value* row = b.CreateAdd(b.CreateShl(b.CreateLShr(k_.in_group, 5), 4), b.CreateLShr(lane, 2));
@@ -296,6 +310,7 @@ class SkinnyWriter {
   Value* rank_ = nullptr;
   Value* group_ = nullptr;
   Value* first_block_ = nullptr;
+  Value* turn_ = nullptr;
   std::vector<Value*> indices_;
 };
 

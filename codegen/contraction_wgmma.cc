@@ -10,11 +10,15 @@
 //                                                  (ping-pong: pass the turn on)
 //                                                  finish, store           wgmma_epilogue
 //
+// With stream-K a tile may be a part of one, in k: consumers leave its sums to the CTA that has the
+// tile's last k block, or add to theirs what others have left (wgmma_exchange).
+//
 // The ring of stages (wgmma_pipeline) runs through all tiles (wgmma_tiles).
 #include "codegen/contraction_wgmma.h"
 
 #include "codegen/wgmma_copies.h"
 #include "codegen/wgmma_epilogue.h"
+#include "codegen/wgmma_exchange.h"
 #include "codegen/wgmma_kernel.h"
 #include "codegen/wgmma_mainloop.h"
 #include "codegen/wgmma_padding.h"
@@ -59,9 +63,10 @@ class WgmmaWriter {
       StageRing ring(k_, 1);
       DeviceVariable k_block(k_.m, "k_block");
       walk.ForEach(k_.I32(0), 1, [&](const WgmmaTile& tile) {
-        k_block.Set(k_.I32(0));
+        k_block.Set(tile.first_block);
+        Value* end = k_.b.CreateAdd(tile.first_block, tile.blocks);
         While(
-            k_.m, "copy", [&] { return k_.b.CreateICmpULT(k_block.Get(), k_.k_blocks); },
+            k_.m, "copy", [&] { return k_.b.CreateICmpULT(k_block.Get(), end); },
             [&] {
               const RingPosition at = ring.Get();
               EmitStageCopies(k_, ring, at, tile, k_block.Get());
@@ -80,8 +85,14 @@ class WgmmaWriter {
     if (k_.plan.pingpong) {
       ConsumeInTurn(walk, ring, epilogue);
     } else {
-      walk.ForEach(k_.I32(0), 1,
-                   [&](const WgmmaTile& tile) { epilogue.Emit(tile, EmitMainloop(k_, ring)); });
+      walk.ForEach(k_.I32(0), 1, [&](const WgmmaTile& tile) {
+        const std::vector<Value*> sums = EmitMainloop(k_, ring, tile.blocks);
+        if (k_.plan.stream_k == WgmmaStreamK::kOff) return epilogue.Emit(tile, sums);
+        PartialSums partial_sums(k_, walk);
+        k_.m.If(
+            tile.ends, [&] { epilogue.Emit(tile, partial_sums.AddOthers(tile, sums)); },
+            [&] { partial_sums.Leave(sums); });
+      });
     }
     epilogue.Finish();
   }
@@ -100,7 +111,7 @@ class WgmmaWriter {
     });
     walk.ForEach(k_.warpgroup, 2, [&](const WgmmaTile& tile) {
       k_.ptx.Barrier(own, threads);
-      const std::vector<Value*> sums = EmitMainloop(k_, ring);
+      const std::vector<Value*> sums = EmitMainloop(k_, ring, tile.blocks);
       // No turn is passed on to nobody.
       k_.m.If(tile.another, [&] { k_.ptx.BarrierArrive(other, threads); });
       ring.Set(ring.Skip(ring.Get(), k_.k_blocks));
@@ -127,6 +138,8 @@ absl::Status WriteContractionWgmma(const Candidate& candidate, const Plan& plan,
   DemandMapAlignment(maps, module);
   DemandPairAlignment(wgmma, module);
   module->workspace().bytes = wgmma.workspace_bytes;
+  module->workspace().flag_bytes = wgmma.flag_bytes;
+  if (wgmma.flag_bytes > 0) module->workspace().alignment = 256;
   WriteOperandCopies(module, wgmma);
   WgmmaWriter(*module, wgmma, launch, maps).Write();
   return absl::OkStatus();

@@ -20,7 +20,8 @@ constexpr std::string_view kWorkspaceKind = "workspace";
 // Recipes of CPU kernels are those of version 1.
 constexpr int kCpuVersion = 1;
 constexpr int kGpuVersion = 2;
-static_assert(kGpuVersion == kRecipeVersion);
+constexpr int kFlagsVersion = 3;
+static_assert(kFlagsVersion == kRecipeVersion);
 
 json ArgumentJson(const Argument& argument) {
   switch (argument.kind) {
@@ -273,7 +274,9 @@ std::string Kernel::RecipeJson() const {
   json resource_map = json::object();
   for (const auto& [name, value] : resources) resource_map[name] = value;
   json recipe = {
-      {"version", gpu ? kGpuVersion : kCpuVersion},
+      {"version", workspace.flag_bytes > 0 ? kFlagsVersion
+                  : gpu                    ? kGpuVersion
+                                           : kCpuVersion},
       {"launches", launch_list},
       {"workspace",
        {{"bytes", workspace.bytes},
@@ -288,6 +291,7 @@ std::string Kernel::RecipeJson() const {
     for (const TensorMap& map : tensor_maps) map_list.push_back(TensorMapJson(map));
     recipe["tensor_maps"] = map_list;
   }
+  if (workspace.flag_bytes > 0) recipe["workspace"]["flag_bytes"] = workspace.flag_bytes;
   return recipe.dump();
 }
 
@@ -298,12 +302,12 @@ absl::StatusOr<Kernel> ParseRecipe(std::string_view text) {
   absl::Status status;
   FieldReader reader(recipe, "recipe", &status);
   const int64_t version = reader.Integer("version");
-  if (status.ok() && version != kCpuVersion && version != kGpuVersion) {
+  if (status.ok() && (version < kCpuVersion || version > kRecipeVersion)) {
     return absl::InvalidArgumentError(absl::StrCat("recipe: field version is ", version,
                                                    "; this build reads versions ", kCpuVersion,
-                                                   " and ", kGpuVersion));
+                                                   " to ", kRecipeVersion));
   }
-  const bool gpu = version == kGpuVersion;
+  const bool gpu = version >= kGpuVersion;
   Kernel kernel;
   int i = 0;
   for (const json& launch : reader.Array("launches")) {
@@ -320,6 +324,11 @@ absl::StatusOr<Kernel> ParseRecipe(std::string_view text) {
   kernel.workspace.alignment = static_cast<int>(workspace.Integer("alignment"));
   kernel.workspace.zeroed = workspace.Boolean("zeroed");
   if (kernel.workspace.bytes < 0) workspace.Fail("bytes", "0 or more");
+  if (version >= kFlagsVersion) {
+    kernel.workspace.flag_bytes = workspace.Integer("flag_bytes");
+    if (kernel.workspace.flag_bytes < 1 || kernel.workspace.flag_bytes > kernel.workspace.bytes)
+      workspace.Fail("flag_bytes", "1 … workspace/bytes");
+  }
   kernel.domain = ReadDomain(reader.Object("domain"), &status);
   FieldReader digests(reader.Object("digests"), "digests", &status);
   kernel.digests.ir = digests.Text("ir");

@@ -23,8 +23,9 @@
 
 namespace tilewright {
 
-// The newest version of the serialised recipe. Recipes of CPU kernels say 1, of GPU kernels 2.
-inline constexpr int kRecipeVersion = 2;
+// The newest version of the serialised recipe. Recipes of CPU kernels say 1, of GPU kernels 2, or 3
+// where the workspace has flags.
+inline constexpr int kRecipeVersion = 3;
 
 // The C signature of a CPU entry.
 using HostEntry = void (*)(const uint64_t* args, void* workspace, int32_t thread, int32_t threads);
@@ -84,6 +85,10 @@ struct Workspace {
   int64_t bytes = 0;
   int alignment = 64;
   bool zeroed = false;  // must be zero before every call
+  // GPU. The workspace's first bytes, through which blocks tell each other what is done: zero
+  // before a call, and zero again when it has ended. So whoever calls clears them once, or before a
+  // call whenever something else has used that memory.
+  int64_t flag_bytes = 0;
   bool operator==(const Workspace&) const = default;
 };
 

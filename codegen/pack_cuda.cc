@@ -31,6 +31,12 @@ namespace {
 // Accesses").
 constexpr int64_t kDeviceAlignment = 256;
 
+// The workspace's first bytes that a call must find at zero. Calls share no memory that the
+// launcher knows of, so flags are cleared before each.
+int64_t ZeroedBytes(const Workspace& workspace) {
+  return workspace.zeroed ? workspace.bytes : workspace.flag_bytes;
+}
+
 struct ComputeCapability {
   int major;
   int minor;
@@ -271,8 +277,8 @@ std::string CudaKernelTables(const PackEntry& entry, const Code& code) {
                                "{0, {0, 0, 0}, 0, 0, 0, 0, 0, 0}"));
   return absl::StrCat(BeginKernelTable(entry, own), kernel.launches.size(), ", tw_launches_", name,
                       ", tw_maps_", name, ", tw_terms_", name, ",\n    ", kernel.workspace.bytes,
-                      ", ", kernel.workspace.alignment, ", ", kernel.workspace.zeroed ? 1 : 0,
-                      "};\n", CaseTable(entry));
+                      ", ", kernel.workspace.alignment, ", ", ZeroedBytes(kernel.workspace), "};\n",
+                      CaseTable(entry));
 }
 
 // ---- files

@@ -102,7 +102,7 @@ typedef struct tw_kernel {
   const tw_map* maps;
   const tw_term* terms;
   size_t workspace_bytes, workspace_alignment;
-  int workspace_zeroed;
+  size_t workspace_zeroed;  // its first bytes, before every call
 } tw_kernel;
 
 typedef struct tw_function {
@@ -125,8 +125,8 @@ const std::string_view kCudaCodeText = R"(
 TW_DRIVER(TW_DECLARE)
 
 enum { TW_MOST_DEVICES = 256 };
-// What is loaded, once for the process; the driver brings the code into each context by itself. Each is written once, under
-// the mutex, and read after the flags that say so.
+// What is loaded, once for the process; the driver brings the code into each context by itself. Written under the mutex, read
+// after the flags that say so.
 static pthread_mutex_t tw_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int tw_driver_found;
 static int tw_device_ready[TW_MOST_DEVICES];
@@ -187,12 +187,9 @@ static int tw_load_code(void) {
     tw_libraries[i] = library;
   }
   for (int32_t i = 0; i < TW_FUNCTION_COUNT; ++i) {
-    if (tw_kernels[i] != NULL) continue;
-    CUkernel kernel = NULL;
-    const CUresult result =
-        tw_cuLibraryGetKernel(&kernel, tw_libraries[tw_functions[i].object], tw_functions[i].entry);
+    const tw_function* function = &tw_functions[i];
+    const CUresult result = tw_cuLibraryGetKernel(&tw_kernels[i], tw_libraries[function->object], function->entry);
     if (result != CUDA_SUCCESS) return tw_status_of(result);
-    tw_kernels[i] = kernel;
   }
   return TW_CUDA_OK;
 }
@@ -346,8 +343,8 @@ static int tw_call(const tw_case* cases, int32_t case_count, void* const* buffer
     result = tw_cuMemAllocAsync(&workspace, kernel->workspace_bytes, stream);
     if (result != CUDA_SUCCESS) return tw_status_of(result);
   }
-  const int zeroed = needed && kernel->workspace_zeroed;
-  if (zeroed) result = tw_cuMemsetD8Async(workspace, 0, kernel->workspace_bytes, stream);
+  const int zeroed = kernel->workspace_zeroed != 0;
+  if (zeroed) result = tw_cuMemsetD8Async(workspace, 0, kernel->workspace_zeroed, stream);
   for (int32_t i = 0; i < kernel->launch_count && result == CUDA_SUCCESS; ++i) {
     result = tw_run(&kernel->launches[i], kernel, buffers, sizes, workspace, stream, i > 0 || !(allocated || zeroed));
   }

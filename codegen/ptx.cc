@@ -296,6 +296,31 @@ std::vector<Value*> PtxBuilder::LoadShared(Value* address, int count, bool in_cl
   return {b_.CreateExtractValue(pair, {0}), b_.CreateExtractValue(pair, {1})};
 }
 
+// ---- Between CTAs
+
+void PtxBuilder::RaiseFlag(Value* address) {
+  Asm(b_.getVoidTy(), "st.release.gpu.global.u32 [$0], 1;", "l,~{memory}", {address});
+}
+void PtxBuilder::AwaitAndLowerFlag(Value* address) {
+  Asm(b_.getVoidTy(),
+      "{ .reg .pred p; .reg .b32 flag; WAIT_${:uid}: ld.acquire.gpu.global.u32 flag, [$0]; "
+      "setp.eq.u32 p, flag, 0; @p bra WAIT_${:uid}; st.relaxed.gpu.global.u32 [$0], 0; }",
+      "l,~{memory}", {address});
+}
+void PtxBuilder::StoreQuad(Value* address, absl::Span<Value* const> values) {
+  Asm(b_.getVoidTy(), "st.global.cg.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f,~{memory}",
+      {address, values[0], values[1], values[2], values[3]});
+}
+std::vector<Value*> PtxBuilder::LoadQuad(Value* address) {
+  llvm::Type* f32 = b_.getFloatTy();
+  Value* quad =
+      Asm(llvm::StructType::get(m_.context(), {f32, f32, f32, f32}),
+          "ld.global.cg.v4.f32 {$0, $1, $2, $3}, [$4];", "=f,=f,=f,=f,l,~{memory}", {address});
+  std::vector<Value*> values;
+  for (unsigned i = 0; i < 4; ++i) values.push_back(b_.CreateExtractValue(quad, {i}));
+  return values;
+}
+
 // ---- Dependent launch
 
 void PtxBuilder::WaitForEarlierGrids() {

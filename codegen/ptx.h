@@ -117,6 +117,16 @@ class PtxBuilder {
   void StoreShared(llvm::Value* address, llvm::Value* value);
   std::vector<llvm::Value*> LoadShared(llvm::Value* address, int count, bool in_cluster);
 
+  // ---- Between CTAs, through global memory (addresses i64)
+  // A flag of 32 bits: raised after all that this thread knows to have been written; awaited before
+  // anything is read, and lowered again (9.7.9.8 and 9.7.9.11, ld.acquire and st.release at GPU
+  // scope; 8.11, Causality Order).
+  void RaiseFlag(llvm::Value* address);
+  void AwaitAndLowerFlag(llvm::Value* address);
+  // Four f32 of 16 aligned bytes, past L1.
+  void StoreQuad(llvm::Value* address, absl::Span<llvm::Value* const> values);
+  std::vector<llvm::Value*> LoadQuad(llvm::Value* address);
+
   // ---- Dependent launch (9.7.12.13, griddepcontrol); without it both return at once
   void WaitForEarlierGrids();
   void LetLaterGridsStart();

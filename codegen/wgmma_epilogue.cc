@@ -11,9 +11,6 @@ using llvm::Value;
 
 namespace {
 
-// Named barriers: 0 is __syncthreads' own, consumers have 1 … 3, ping-pong turns follow.
-constexpr int kFirstConsumerBarrier = 1;
-
 Value* SharedPointer(WgmmaKernel& k, Value* address) {
   return k.b.CreateIntToPtr(address, k.b.getPtrTy(3));
 }

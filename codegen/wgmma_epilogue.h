@@ -15,6 +15,9 @@
 
 namespace tilewright {
 
+// Named barriers: 0 is __syncthreads' own, consumers have 1 … 3, ping-pong turns follow.
+inline constexpr int kFirstConsumerBarrier = 1;
+
 // True if two neighbours along n, the first at an even place, are stored at once as 4 bytes: 16-bit
 // output, contiguous along n, with an even number of them and even strides at all sizes.
 bool StoresInPairs(const Workload& workload, const Contraction& contraction);

@@ -79,7 +79,7 @@ class StageReturn {
 
 }  // namespace
 
-std::vector<Value*> EmitMainloop(WgmmaKernel& k, StageRing& ring) {
+std::vector<Value*> EmitMainloop(WgmmaKernel& k, StageRing& ring, Value* blocks) {
   const ContractionWgmmaPlan& plan = k.plan;
   llvm::IRBuilder<>& b = k.b;
   const WgmmaGroup group = GroupOf(plan);
@@ -148,7 +148,7 @@ std::vector<Value*> EmitMainloop(WgmmaKernel& k, StageRing& ring) {
   parity->addIncoming(next.parity, latch);
   for (size_t i = 0; i < sums.size(); ++i)
     llvm::cast<llvm::PHINode>(carried[i])->addIncoming(sums[i], latch);
-  auto* branch = b.CreateCondBr(b.CreateICmpULT(next_block, k.k_blocks), loop, after);
+  auto* branch = b.CreateCondBr(b.CreateICmpULT(next_block, blocks), loop, after);
   llvm::Metadata* never = llvm::MDNode::get(
       k.m.context(), llvm::MDString::get(k.m.context(), "llvm.loop.unroll.disable"));
   llvm::MDNode* id = llvm::MDNode::getDistinct(k.m.context(), {nullptr, never});

@@ -1,4 +1,4 @@
-// A consumer's part of a tile: all k blocks, multiplied as the ring brings them.
+// A consumer's part of a tile: its k blocks, multiplied as the ring brings them.
 #ifndef TILEWRIGHT_CODEGEN_WGMMA_MAINLOOP_H_
 #define TILEWRIGHT_CODEGEN_WGMMA_MAINLOOP_H_
 
@@ -10,9 +10,9 @@
 namespace tilewright {
 
 // The sums of this thread: for each block of 64 rows, for each 8 columns, two of row lane / 4 and
-// two of row lane / 4 + 8 (PTX ISA 9.7.15.5.1, "Register Fragments", matrix D). Moves the ring on
-// by all k blocks; every stage has been given back.
-std::vector<llvm::Value*> EmitMainloop(WgmmaKernel& kernel, StageRing& ring);
+// two of row lane / 4 + 8 (PTX ISA 9.7.15.5.1, "Register Fragments", matrix D). `blocks` k
+// blocks, at least one; the ring moves on by as many, and every stage has been given back.
+std::vector<llvm::Value*> EmitMainloop(WgmmaKernel& kernel, StageRing& ring, llvm::Value* blocks);
 
 }  // namespace tilewright
 

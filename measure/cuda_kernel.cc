@@ -233,6 +233,10 @@ absl::Status CudaKernel::MakeWorkspace() {
         "recipe: workspace of ", workspace.bytes, " B aligned to ", workspace.alignment,
         "; accepted are powers of two up to ", kLargestAlignment));
   }
+  if (workspace.flag_bytes < 0 || workspace.flag_bytes > workspace.bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "recipe: ", workspace.flag_bytes, " B of flags in a workspace of ", workspace.bytes, " B"));
+  }
   if (workspace.bytes == 0) return absl::OkStatus();
   absl::StatusOr<DeviceMemory> memory =
       DeviceMemory::Allocate(context_, workspace.bytes + 2 * kDeviceBandBytes + kLargestAlignment);
@@ -252,7 +256,7 @@ absl::Status CudaKernel::MakeWorkspace() {
     if (!status.ok()) return status;
   }
   // The copy from pageable memory has been staged when the call returns, so `pattern` may go.
-  return absl::OkStatus();
+  return ClearFlags();
 }
 
 void CudaKernel::AppendBandTasks(CUdeviceptr pattern, std::vector<CompareTask>* tasks) const {
@@ -419,9 +423,18 @@ absl::Status CudaKernel::Enqueue(int set, bool after_kernel) {
 absl::Status CudaKernel::FillWorkspace(unsigned char value) {
   if (workspace_data_ == 0) return absl::OkStatus();
   const CudaDriver& driver = context_.driver();
-  return driver.Check(
+  absl::Status status = driver.Check(
       driver.MemsetD8Async(workspace_data_, value, static_cast<size_t>(kernel_.workspace.bytes),
                            context_.stream()),
+      "cuMemsetD8Async");
+  return status.ok() ? ClearFlags() : status;
+}
+
+absl::Status CudaKernel::ClearFlags() {
+  if (kernel_.workspace.flag_bytes == 0) return absl::OkStatus();
+  return context_.driver().Check(
+      context_.driver().MemsetD8Async(
+          workspace_data_, 0, static_cast<size_t>(kernel_.workspace.flag_bytes), context_.stream()),
       "cuMemsetD8Async");
 }
 

@@ -86,6 +86,8 @@ class CudaKernel {
       : context_(context), kernel_(std::move(kernel)), dependent_(dependent) {}
   absl::Status LoadCode();
   absl::Status MakeWorkspace();
+  // Enqueues it: flags stand at zero between calls.
+  absl::Status ClearFlags();
   absl::Status BindSet(int set);
   absl::Status EnqueueLibrary(int set);
   absl::Status Fill(const Argument& argument, absl::Span<const CUdeviceptr> buffers, Slot* slot);

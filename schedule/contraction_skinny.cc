@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -70,7 +71,7 @@ void WriteSkinnySpace(PreparedSkinny* s) {
   for (int64_t split : {1, 2, 4, 8}) {
     if (split <= CeilDiv(s->least_k, p.atom_elements())) splits.push_back(split);
   }
-  for (int64_t atoms : {1, 2, 4}) {
+  for (int64_t atoms : {1, 2, 4, 8}) {
     // 8-bit sums are promoted once in a stage: after 128 products.
     if (atoms > 1 && p.bytes == 1) break;
     if (atoms == 1 || (atoms - 1) * p.atom_elements() < p.k)
@@ -102,6 +103,10 @@ void WriteSkinnySpace(PreparedSkinny* s) {
   space->Decide("in_flight",
                 "Groups of wgmma unfinished while the next is issued: 0 gives stages back earlier.",
                 p.bytes == 1 ? IntegerValues({0}) : IntegerValues({0, 1}));
+  space->Decide("k_order",
+                "turned: tiles begin their k at different places, so that CTAs read different "
+                "columns of the matrix at a time.",
+                {{0, "same"}, {1, "turned"}}, {}, nullptr, "same");
   const int64_t least_k = s->least_k;
   space->Constrain(
       "split_has_work", {"split", "groups", "tile_k"},
@@ -201,6 +206,7 @@ std::unique_ptr<Plan> MakeSkinnyPlan(const Workload& workload, const Target& tar
   plan->splits = number("split");
   plan->groups = number("groups");
   plan->occupancy = number("occupancy");
+  plan->turned = number("k_order") == 1;
   plan->tma_store = false;
   plan->store_columns = plan->store_buffers = 0;
   plan->consumer_rows = static_cast<int>(RoundUp(plan->tile_m, kWgmmaRows));
@@ -318,46 +324,81 @@ bool IsLegal(const PreparedSkinny& s, const SkinnyChoice& choice) {
          (choice.groups == 1 || ctas <= p.target.cores * choice.occupancy);
 }
 
-Schedule DefaultSkinnySchedule(const Workload& workload, const Target& target) {
-  std::shared_ptr<const PreparedSkinny> s = *PrepareSkinny(workload, target);
+struct RankedChoice {
+  double cost = 0;
+  SkinnyChoice choice;
+};
+
+// All legal ones, each with the most stages, the cheapest first.
+std::vector<RankedChoice> RankChoices(const PreparedSkinny& s) {
   auto values = [&](const char* name) {
-    for (const Decision& decision : s->space.definition().decisions) {
+    for (const Decision& decision : s.space.definition().decisions) {
       if (decision.name != name) continue;
       std::vector<int64_t> numbers;
       for (const DecisionValue& value : decision.values) numbers.push_back(value.number);
       return numbers;
     }
-    return std::vector<int64_t>{s->space.fixed().at(name)};
+    return std::vector<int64_t>{s.space.fixed().at(name)};
   };
   const std::vector<int64_t> stages = values("stages"), splits = values("split"),
                              groups = values("groups"), depths = values("tile_k");
-  SkinnyChoice best{};
-  double least = -1;
+  std::vector<RankedChoice> ranked;
   for (int64_t rows : values("rows")) {
     for (int64_t split : splits) {
       for (int64_t group : groups) {
         for (int64_t occupancy : {1, 2, 3, 4}) {
           for (int64_t tile_k : depths) {
             SkinnyChoice choice{rows, split, group, tile_k, 0, occupancy};
-            choice.stages = MostStages(*s, choice, stages);
-            if (!IsLegal(*s, choice)) continue;
-            const double cost = SkinnyCost(*s, choice);
-            if (least >= 0 && cost >= least) continue;
-            least = cost;
-            best = choice;
+            choice.stages = MostStages(s, choice, stages);
+            if (IsLegal(s, choice)) ranked.push_back({SkinnyCost(s, choice), choice});
           }
         }
       }
     }
   }
-  const std::map<std::string, int64_t> wishes = {
-      {"rows", best.rows},     {"split", best.split},   {"groups", best.groups},
-      {"tile_k", best.tile_k}, {"stages", best.stages}, {"occupancy", best.occupancy},
-      {"in_flight", 0}};
-  Schedule schedule{kSkinnyName, {}};
-  for (const Decision& decision : s->space.definition().decisions)
-    schedule.decisions.emplace_back(decision.name, absl::StrCat(wishes.at(decision.name)));
-  return schedule;
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const RankedChoice& a, const RankedChoice& b) { return a.cost < b.cost; });
+  return ranked;
+}
+
+std::map<std::string, int64_t> WishesOf(const SkinnyChoice& choice) {
+  return {{"rows", choice.rows},
+          {"split", choice.split},
+          {"groups", choice.groups},
+          {"tile_k", choice.tile_k},
+          {"stages", choice.stages},
+          {"occupancy", choice.occupancy},
+          {"in_flight", 0},
+          {"early", 0},
+          {"k_order", 0},
+          {"l2", 0}};
+}
+
+Schedule DefaultSkinnySchedule(const Workload& workload, const Target& target) {
+  std::shared_ptr<const PreparedSkinny> s = *PrepareSkinny(workload, target);
+  return s->space.ClosestTo(WishesOf(RankChoices(*s).front().choice));
+}
+
+// The cheapest of each kind, and the first of them with turned k as well.
+std::vector<Schedule> SuggestSkinnySchedules(const Workload& workload, const Target& target) {
+  constexpr size_t kMostKinds = 6, kMostTurned = 2;
+  constexpr double kWorstCost = 1.25;  // times the least
+  std::shared_ptr<const PreparedSkinny> s = *PrepareSkinny(workload, target);
+  const std::vector<RankedChoice> ranked = RankChoices(*s);
+  std::set<std::vector<int64_t>> seen;
+  std::vector<Schedule> suggestions;
+  for (const RankedChoice& one : ranked) {
+    if (seen.size() == kMostKinds || one.cost > kWorstCost * ranked.front().cost) break;
+    const SkinnyChoice& choice = one.choice;
+    if (!seen.insert({choice.split, choice.groups > 1, choice.occupancy, choice.tile_k}).second)
+      continue;
+    std::map<std::string, int64_t> wishes = WishesOf(choice);
+    suggestions.push_back(s->space.ClosestTo(wishes));
+    if (seen.size() > kMostTurned) continue;
+    wishes["k_order"] = 1;
+    suggestions.push_back(s->space.ClosestTo(wishes));
+  }
+  return suggestions;
 }
 
 }  // namespace
@@ -378,7 +419,8 @@ Variant ContractionSkinnyVariant() {
           .applies = SkinnyApplies,
           .define = DefineSkinny,
           .plan = MakeSkinnyPlan,
-          .default_schedule = DefaultSkinnySchedule};
+          .default_schedule = DefaultSkinnySchedule,
+          .suggestions = SuggestSkinnySchedules};
 }
 
 }  // namespace tilewright

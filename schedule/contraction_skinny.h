@@ -28,6 +28,7 @@ struct ContractionSkinnyPlan : ContractionWgmmaPlan {
   int occupancy = 1;          // CTAs of an SM
   int64_t partial_bytes = 0;  // f32 of one CTA's tile, over the ring once that is done with
   int partial_pitch = 0;      // elements from one column of it to the next
+  bool turned = false;        // each tile begins its k elsewhere
 };
 
 // Columns at most.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -69,6 +70,7 @@ void FillWgmmaDecisions(const WgmmaProblem& p, std::map<std::string, int64_t> va
   plan->promote = p.bytes == 1;
   plan->in_flight = plan->promote ? 0 : plan->pingpong ? 1 : number("in_flight");
   plan->cluster = static_cast<WgmmaCluster>(number("cluster"));
+  plan->stream_k = static_cast<WgmmaStreamK>(plan->pingpong ? 0 : number("stream_k"));
   plan->group = number("group");
   plan->raster_rows = number("raster") == 0;
   plan->tma_store = number("store") == 1;
@@ -116,7 +118,7 @@ WgmmaOperandPlan PlanWgmmaOperand(const WgmmaProblem& p, const ContractionWgmmaP
 
 int64_t PlaceCopies(const WgmmaProblem& p, ContractionWgmmaPlan* plan) {
   const Contraction& c = *p.contraction;
-  int64_t taken = 0;
+  int64_t taken = plan->flag_bytes;
   for (WgmmaOperandPlan* operand : {&plan->rows_operand, &plan->columns_operand}) {
     if (!operand->padded) continue;
     const int64_t rows = operand->is_a ? p.m : p.n;
@@ -172,7 +174,14 @@ void CountWgmma(const WgmmaProblem& p, const Workload& workload, absl::Span<cons
                      std::max(0.0, workload.Operations(sizes) - useful);
 
   // The busiest CTA's tiles: a wave is one tile on every CTA.
-  const double waves = std::ceil(tiles / plan->grid);
+  // With stream-K the split tiles are shared evenly, but for a k block.
+  const int64_t walkers = plan->grid / plan->pair_size();
+  const auto split = static_cast<double>(SplitTiles(plan->stream_k,
+                                                    static_cast<int64_t>(tiles) / plan->pair_size(),
+                                                    static_cast<int64_t>(k_blocks), walkers));
+  const double whole_tiles = tiles / plan->pair_size() - split;
+  const double waves = std::ceil(whole_tiles / static_cast<double>(walkers)) +
+                       std::ceil(split * k_blocks / static_cast<double>(walkers)) / k_blocks;
   plan->balance = tiles / (waves * p.target.cores);
   const double mma = MmaCycles(p, tile_m, tile_n);
   const double shared = SharedReadCycles(p, tile_m, tile_n);
@@ -198,7 +207,8 @@ void CountWgmma(const WgmmaProblem& p, const Workload& workload, absl::Span<cons
       {"wave_efficiency", "", tiles / (waves * plan->grid)},
       {"padding", "", plan->operations / std::max(1.0, workload.Operations(sizes))},
       {"k_blocks", "stage", k_blocks},
-      {"launches", "", plan->workspace_bytes > 0 ? 2.0 : 1.0},
+      {"launches", "", plan->rows_operand.padded || plan->columns_operand.padded ? 2.0 : 1.0},
+      {"split_tiles", "tile", split * plan->pair_size()},
       {"mma_cycles", "cycle", mma},
       {"shared_read_cycles", "cycle", shared},
       {"bytes_in_flight", "B", static_cast<double>(plan->stages * plan->stage_bytes)},
@@ -214,10 +224,14 @@ std::unique_ptr<Plan> MakeWgmmaPlan(const Workload& workload, const Target& targ
   auto plan = std::make_unique<ContractionWgmmaPlan>();
   FillWgmmaDecisions(p, prepared->space.AllNumbers(numbers), plan.get());
   MapSharedMemory(p, plan.get());
-  plan->workspace_bytes = PlaceCopies(p, plan.get());
   plan->tiles_at_highest = static_cast<int64_t>(TileCount(*plan, p.high));
   const int64_t most = target.cores / plan->cluster_size() * plan->cluster_size();
-  plan->grid = static_cast<int>(std::min(most, plan->tiles_at_highest));
+  const bool splits = plan->stream_k != WgmmaStreamK::kOff;
+  plan->grid = static_cast<int>(splits ? most : std::min(most, plan->tiles_at_highest));
+  if (splits) plan->flag_bytes = RoundUp(int64_t{4} * plan->grid * plan->consumers, 256);
+  plan->partials_offset = PlaceCopies(p, plan.get());
+  plan->workspace_bytes =
+      plan->partials_offset + (splits ? int64_t{plan->grid} * plan->tile_m * plan->tile_n * 4 : 0);
   CountWgmma(p, workload, sizes, plan.get());
   return plan;
 }
@@ -225,6 +239,13 @@ std::unique_ptr<Plan> MakeWgmmaPlan(const Workload& workload, const Target& targ
 // ---- The default: what is best on paper
 
 using WgmmaWishes = std::map<std::string, int64_t>;
+
+int64_t SplitTilesOf(const WgmmaProblem& p, const WgmmaWishes& wishes) {
+  const int64_t tiles = TilesOfCtas(p, wishes.at("swap") == 1, wishes.at("tile_m"),
+                                    wishes.at("tile_n"), wishes.at("cluster"));
+  return SplitTiles(static_cast<WgmmaStreamK>(wishes.at("stream_k")), tiles,
+                    CeilDiv(p.k, wishes.at("tile_k")), p.target.cores);
+}
 
 // Cycles of the whole output on one wish: waves of tiles, each the longest of its multiplications,
 // what shared memory and L2 feed them, and an epilogue that ping-pong hides. An SM takes about 46 B
@@ -236,14 +257,20 @@ double WgmmaCost(const WgmmaProblem& p, const WgmmaWishes& wishes) {
   const double tiles = static_cast<double>(p.batches) *
                        std::ceil(static_cast<double>(p.rows(swap)) / tile_m) *
                        std::ceil(static_cast<double>(p.columns(swap)) / tile_n);
-  const double waves = std::ceil(tiles / p.target.cores);
+  const auto split = static_cast<double>(SplitTilesOf(p, wishes));
+  const double waves = std::ceil((tiles - split) / p.target.cores) + split / p.target.cores;
   const double bytes = (tile_m + tile_n) * static_cast<double>(p.k * p.bytes);
   const double feed = std::max(SharedReadCycles(p, tile_m, tile_n), bytes / 46);
   // An SM issues 128 threads' instructions a cycle.
-  const double epilogue =
+  double epilogue =
       1000 + tile_m * tile_n * (p.output_bytes / 16.0 + p.epilogue_instructions / 128);
+  // Rows of the output that end within a line of L2 are written in parts.
+  if (!swap && static_cast<int64_t>(tile_n) * p.output_bytes % 128 != 0) epilogue *= 1.15;
   const double product = std::max(MmaCycles(p, tile_m, tile_n), feed);
-  return pingpong ? waves * std::max(product, epilogue) + epilogue : waves * (product + epilogue);
+  // Sums of a split tile are written to memory and read again.
+  const double exchange = split > 0 ? 2000 + 2 * 4 * tile_m * tile_n / 46 : 0;
+  return pingpong ? waves * std::max(product, epilogue) + epilogue
+                  : waves * (product + epilogue) + exchange;
 }
 
 // The most stages, at most eight, that leave room for the staged output.
@@ -267,49 +294,95 @@ void WishStages(const WgmmaProblem& p, WgmmaWishes* wishes) {
   }
 }
 
-WgmmaWishes BestWishes(const WgmmaProblem& p) {
+struct RankedWishes {
+  double cost = 0;
+  WgmmaWishes wishes;
+};
+
+// All tiles, each with the rest of its decisions, the cheapest first.
+std::vector<RankedWishes> RankWishes(const WgmmaProblem& p) {
   // An epilogue that computes needs registers beside the sums: with 208 of them ptxas 13.0 spills.
   auto most_sums = [&](int64_t consumers) {
     const int64_t limit = AccumulatorLimit(consumers, 24);
     return p.epilogue_instructions > 0 ? std::min<int64_t>(limit, 128) : limit;
   };
-  WgmmaWishes best;
-  double least = -1;
+  std::vector<RankedWishes> ranked;
+  auto add = [&](int64_t swap, bool pingpong, int64_t tile_m, int64_t tile_n) {
+    const int64_t consumers = pingpong || tile_m % 128 == 0 ? 2 : 1;
+    const int64_t sums = SumsPerAccumulator(p.bytes) *
+                         Accumulators(ConsumerRows(pingpong, consumers, tile_m), tile_n);
+    const bool covers = tile_m - 64 < p.rows(swap) && tile_n - 8 < p.columns(swap);
+    // Stores by rows want rows of n in a warp.
+    if (!covers || sums > most_sums(consumers) || (swap == 1 && !p.tma_store)) return;
+    for (int64_t stream_k : {0, 1, 2}) {
+      WgmmaWishes wishes = {{"swap", swap},
+                            {"mode", pingpong ? 1 : 0},
+                            {"consumers", consumers},
+                            {"tile_m", tile_m},
+                            {"tile_n", tile_n},
+                            {"producer_registers", 24},
+                            {"tile_k", p.atom_elements()},
+                            {"in_flight", 1},
+                            {"store", p.tma_store ? 1 : 2},
+                            {"cluster", 0},
+                            {"group", 8},
+                            {"raster", 0},
+                            {"stream_k", stream_k}};
+      if (stream_k > 0 && (pingpong || SplitTilesOf(p, wishes) == 0)) continue;
+      const double cost = WgmmaCost(p, wishes);
+      ranked.push_back({cost, std::move(wishes)});
+    }
+  };
   for (int64_t swap : {0, 1}) {
-    for (int64_t pingpong : {0, 1}) {
+    for (bool pingpong : {false, true}) {
       for (int64_t tile_m : {64, 128, 192, 256}) {
-        for (int64_t tile_n = 8; tile_n <= 256; tile_n += tile_n < 16 ? 8 : 16) {
-          const int64_t consumers = pingpong == 1 || tile_m % 128 == 0 ? 2 : 1;
-          const bool fits =
-              tile_m - 64 < p.rows(swap) && tile_n - 8 < p.columns(swap) &&
-              SumsPerAccumulator(p.bytes) *
-                      Accumulators(ConsumerRows(pingpong == 1, consumers, tile_m), tile_n) <=
-                  most_sums(consumers);
-          // Stores by rows want rows of n in a warp.
-          if (!fits || (swap == 1 && !p.tma_store)) continue;
-          WgmmaWishes wishes = {{"swap", swap},     {"mode", pingpong}, {"consumers", consumers},
-                                {"tile_m", tile_m}, {"tile_n", tile_n}, {"producer_registers", 24}};
-          const double cost = WgmmaCost(p, wishes);
-          if (least >= 0 && cost >= least) continue;
-          least = cost;
-          best = std::move(wishes);
-        }
+        for (int64_t tile_n = 8; tile_n <= 256; tile_n += tile_n < 16 || swap == 1 ? 8 : 16)
+          add(swap, pingpong, tile_m, tile_n);
       }
     }
   }
-  best["tile_k"] = p.atom_elements();
-  best["in_flight"] = 1;
-  best["store"] = p.tma_store ? 1 : 2;
-  best["cluster"] = 0;
-  best["group"] = 8;
-  best["raster"] = 0;
-  WishStages(p, &best);
-  return best;
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const RankedWishes& a, const RankedWishes& b) { return a.cost < b.cost; });
+  return ranked;
 }
 
 Schedule DefaultWgmmaSchedule(const Workload& workload, const Target& target) {
   std::shared_ptr<const PreparedWgmma> prepared = *PrepareWgmma(workload, target);
-  return prepared->space.ClosestTo(BestWishes(prepared->problem));
+  WgmmaWishes best;
+  for (const RankedWishes& one : RankWishes(prepared->problem)) {
+    if (one.wishes.at("stream_k") != 0) continue;
+    best = one.wishes;
+    break;
+  }
+  WishStages(prepared->problem, &best);
+  return prepared->space.ClosestTo(best);
+}
+
+// The cheapest of each kind of tile, and the cheapest few of them in pairs as well.
+std::vector<Schedule> SuggestWgmmaSchedules(const Workload& workload, const Target& target) {
+  constexpr size_t kMostKinds = 7, kMostPairs = 3;
+  constexpr double kWorstCost = 1.25;  // times the least
+  std::shared_ptr<const PreparedWgmma> prepared = *PrepareWgmma(workload, target);
+  const WgmmaProblem& p = prepared->problem;
+  const std::vector<RankedWishes> ranked = RankWishes(p);
+  std::set<std::vector<int64_t>> seen;
+  std::vector<Schedule> suggestions;
+  for (const RankedWishes& one : ranked) {
+    if (seen.size() == kMostKinds || one.cost > kWorstCost * ranked.front().cost) break;
+    WgmmaWishes wishes = one.wishes;
+    const bool splits = wishes["stream_k"] > 0;
+    if (!seen.insert({wishes["swap"], wishes["mode"], wishes["tile_m"], splits}).second) continue;
+    WishStages(p, &wishes);
+    suggestions.push_back(prepared->space.ClosestTo(wishes));
+    if (seen.size() > kMostPairs) continue;
+    // The larger operand of a stage is the one to share.
+    const bool columns_larger = wishes["tile_n"] > wishes["tile_m"];
+    wishes["cluster"] = static_cast<int64_t>(
+        columns_larger == (wishes["swap"] == 0) ? WgmmaCluster::kAlongM : WgmmaCluster::kAlongN);
+    wishes["group"] = 16;
+    suggestions.push_back(prepared->space.ClosestTo(wishes));
+  }
+  return suggestions;
 }
 
 }  // namespace
@@ -326,7 +399,8 @@ Variant ContractionWgmmaVariant() {
           .applies = WgmmaApplies,
           .define = DefineWgmma,
           .plan = MakeWgmmaPlan,
-          .default_schedule = DefaultWgmmaSchedule};
+          .default_schedule = DefaultWgmmaSchedule,
+          .suggestions = SuggestWgmmaSchedules};
 }
 
 }  // namespace tilewright

@@ -6,6 +6,7 @@
 //       operands to a ring of stages by TMA
 //     consumer warpgroups multiply them by wgmma     mode, consumers, in_flight, producer_registers
 //     and finish their part of the output            store, store_columns, store_buffers
+//   the last waves' tiles are split along k          stream_k
 //
 // `cooperative` consumers share one tile by rows; with `pingpong` two consumers take turns with
 // whole tiles, so that one's epilogue hides behind the other's multiplications. The instruction has
@@ -65,6 +66,7 @@ struct ContractionWgmmaPlan : Plan {
   int producer_registers = 0;  // 0: no setmaxnreg
   int consumer_registers = 0;
   WgmmaCluster cluster = WgmmaCluster::kNone;
+  WgmmaStreamK stream_k = WgmmaStreamK::kOff;
   int group = 8;            // tiles side by side along the raster axis
   bool raster_rows = true;  // that axis is the rows'
   bool tma_store = true;    // through shared memory and TMA
@@ -84,6 +86,10 @@ struct ContractionWgmmaPlan : Plan {
   int64_t tiles_at_highest = 0;  // of CTAs, padding of pairs included
   int grid = 1;                  // CTAs
   int output_bytes = 2;
+  // Stream-K, in the workspace: a flag of 4 bytes of each CTA's consumers from its start, and at
+  // `partials_offset` the f32 sums of a tile of each CTA.
+  int64_t flag_bytes = 0;
+  int64_t partials_offset = 0;
 
   // contraction.skinny: CTAs of a cluster that share one tile's k (schedule/contraction_skinny.h).
   int splits = 1;
@@ -100,7 +106,7 @@ struct ContractionWgmmaPlan : Plan {
 // contraction.skinny. `plan` has its tile, cluster and swap.
 WgmmaOperandPlan PlanWgmmaOperand(const WgmmaProblem& problem, const ContractionWgmmaPlan& plan,
                                   bool is_rows);
-// Gives padded operands their place in the workspace, from its start; returns the bytes taken.
+// Gives padded operands their place in the workspace, after its flags; returns the bytes taken.
 int64_t PlaceCopies(const WgmmaProblem& problem, ContractionWgmmaPlan* plan);
 
 // The row of variants.cc.

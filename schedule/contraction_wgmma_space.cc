@@ -146,6 +146,7 @@ absl::StatusOr<WgmmaProblem> StudyWgmma(const Workload& workload, const Target& 
   p.b_padded = b->padded;
   p.target = target;
   p.high = workload.HighestSizes();
+  p.ranges.assign(workload.sizes().begin(), workload.sizes().end());
   p.batches = c.Batches(p.high);
   p.m = c.m.Extent(p.high);
   p.n = c.n.Extent(p.high);
@@ -205,6 +206,22 @@ int64_t RowStagingBytes(int64_t consumers, int64_t tile_n, int output_bytes) {
 }
 
 int64_t BarrierBytes(int64_t stages) { return 2 * 8 * stages; }
+
+int64_t TilesOfCtas(const WgmmaProblem& p, bool swap, int64_t tile_m, int64_t tile_n,
+                    int64_t cluster) {
+  int64_t along_m = CeilDiv(p.m, swap ? tile_n : tile_m);
+  int64_t along_n = CeilDiv(p.n, swap ? tile_m : tile_n);
+  if (static_cast<WgmmaCluster>(cluster) == WgmmaCluster::kAlongM) along_m = RoundUp(along_m, 2);
+  if (static_cast<WgmmaCluster>(cluster) == WgmmaCluster::kAlongN) along_n = RoundUp(along_n, 2);
+  return p.batches * along_m * along_n;
+}
+
+int64_t SplitTiles(WgmmaStreamK stream_k, int64_t tiles, int64_t k_blocks, int64_t walkers) {
+  const int64_t over = tiles % walkers;
+  if (stream_k == WgmmaStreamK::kOff || over == 0) return 0;
+  const int64_t split = over + (stream_k == WgmmaStreamK::kWave && tiles > walkers ? walkers : 0);
+  return split * k_blocks < kLeastShare * walkers ? 0 : split;
+}
 
 int StoresInFlight(int group, int groups, int buffers) {
   // Positions count back from this group through earlier tiles; the same buffer comes again within
@@ -347,6 +364,39 @@ void DecideWgmmaPipeline(const WgmmaProblem& p, SpaceWriter* space) {
                 {{0, "rows"}, {1, "columns"}});
 }
 
+// The most k blocks that 32 bits can number in a share's arithmetic: two waves of tiles, times
+// walkers.
+int64_t MostSplitBlocks(int64_t cores) { return (int64_t{1} << 31) / (2 * cores * cores); }
+
+void DecideWgmmaStreamK(const WgmmaProblem& p, SpaceWriter* space) {
+  // Pairs of walkers and tiles at the highest sizes; with ranges others occur.
+  space->Decide(
+      "stream_k",
+      "Tiles that are split along k between CTAs so that all end together (stream-K): those beyond "
+      "whole waves (remainder), or these and one wave more, in fewer parts each (wave). Sums meet "
+      "in memory.",
+      {{0, "off"}, {1, "remainder"}, {2, "wave"}}, {"mode"}, [](Numbers v) { return v[0] == 0; },
+      "off");
+  bool ranged = false;
+  for (const SizeRange& range : p.ranges) ranged |= !range.fixed();
+  auto tiles = [p](Numbers v) { return TilesOfCtas(p, v[0] == 1, v[1], v[2], v[3]); };
+  auto walkers = [p](Numbers v) { return p.target.cores / (v[3] == 0 ? 1 : 2); };
+  space->Constrain(
+      "stream_k", {"swap", "tile_m", "tile_n", "cluster", "tile_k", "stream_k"},
+      [=](Numbers v) {
+        if (v[5] <= 0) return true;  // off, or absent
+        const int64_t k_blocks = CeilDiv(p.k, v[4]);
+        if (k_blocks > MostSplitBlocks(p.target.cores)) return false;
+        const int64_t all = tiles(v) / (v[3] == 0 ? 1 : 2);
+        if (v[5] == 2 && all <= walkers(v)) return false;
+        return ranged || SplitTiles(static_cast<WgmmaStreamK>(v[5]), all, k_blocks, walkers(v)) > 0;
+      },
+      [=](Numbers v) {
+        return absl::StrCat(tiles(v), " tiles of ", CeilDiv(p.k, v[4]), " k blocks on ",
+                            p.target.cores, " SMs leave nothing to split");
+      });
+}
+
 void DecideWgmmaStore(const WgmmaProblem& p, SpaceWriter* space) {
   std::vector<DecisionValue> stores = {{0, "direct"}};
   stores.push_back(p.tma_store ? DecisionValue{1, "tma"} : DecisionValue{2, "rows"});
@@ -417,6 +467,7 @@ void WriteWgmmaSpace(const WgmmaProblem& problem, SpaceWriter* space) {
   ConstrainConsumers(problem, space);
   DecideWgmmaStore(problem, space);
   DecideWgmmaPipeline(problem, space);
+  DecideWgmmaStreamK(problem, space);
   ConstrainSharedMemory(problem, space);
 }
 

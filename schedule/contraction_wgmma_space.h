@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "schedule/match.h"
@@ -27,11 +28,16 @@ enum class WgmmaCluster {
   kAlongN,  // two CTAs with the same rows
 };
 
+// Which tiles are split along k between CTAs, so that all CTAs end together (stream-K): none, those
+// that are left over by whole waves, or these and one whole wave, so that a tile has few parts.
+enum class WgmmaStreamK { kOff, kRemainder, kWave };
+
 // What the space needs to know of a workload and a target. Sizes are the highest.
 struct WgmmaProblem {
   std::shared_ptr<const Contraction> contraction;
   Target target;
   Sizes high;
+  std::vector<SizeRange> ranges;  // by canonical index number
   int64_t batches = 1, m = 1, n = 1, k = 1;
   ElementType type = ElementType::kBF16;  // of both operands
   int bytes = 2;                          // of an element of them
@@ -90,6 +96,15 @@ int64_t RowStagingBytes(int64_t consumers, int64_t tile_n, int output_bytes);
 int64_t RowPitchBytes(int64_t tile_n, int output_bytes);
 // Two mbarriers per stage.
 int64_t BarrierBytes(int64_t stages);
+
+// Tiles of CTAs at the highest sizes; a pair counts two even where one of them has nothing to do.
+int64_t TilesOfCtas(const WgmmaProblem& problem, bool swap, int64_t tile_m, int64_t tile_n,
+                    int64_t cluster);
+// Tiles, the first ones, that `walkers` CTAs (or pairs of them) split along k: each walker has an
+// equal share of their k blocks. None where whole waves leave nothing over, or where a share would
+// be shorter than kLeastShare blocks.
+inline constexpr int64_t kLeastShare = 4;
+int64_t SplitTiles(WgmmaStreamK stream_k, int64_t tiles, int64_t k_blocks, int64_t walkers);
 
 // Groups of stores that may still read shared memory when group `group` of a tile is about to write
 // its buffer: those committed since that buffer's last use. Tiles have `groups` groups and use

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "schedule/library_product.h"
 #include "schedule/operators.h"
 #include "search/model_surrogate.h"
 #include "search/starts.h"
@@ -87,29 +86,6 @@ absl::StatusOr<std::optional<Neighbour>> NearestGoodNeighbour(
   return std::optional<Neighbour>();
 }
 
-// The library in the rounds that decided the verdict.
-std::optional<PairedComparison> AgainstLibrary(Database& log, const VerdictRow& verdict,
-                                               std::vector<std::string>* warnings) {
-  const absl::StatusOr<Rounds> rounds = log.LoadRounds(verdict.id);
-  if (rounds.ok()) {
-    std::vector<double> winner;
-    std::vector<double> library;
-    const size_t columns = rounds->schedules.size();
-    for (size_t i = 0; i < rounds->seconds.size(); ++i) {
-      const std::string& text = rounds->schedules[i % columns];
-      const absl::StatusOr<Schedule> schedule = ParseSchedule(text);
-      if (text == verdict.winner_schedule) winner.push_back(rounds->seconds[i]);
-      if (schedule.ok() && IsLibrary(*schedule)) library.push_back(rounds->seconds[i]);
-    }
-    if (!library.empty() && library.size() == winner.size()) return ComparePaired(winner, library);
-  } else if (!absl::IsNotFound(rounds.status())) {
-    warnings->push_back(absl::StrCat("the rounds of verdict ", verdict.id.ToHex(),
-                                     " are not used: ", std::string(rounds.status().message())));
-  }
-  if (!verdict.library_seconds || !verdict.winner_seconds) return std::nullopt;
-  return PairedComparison{.ratio = *verdict.library_seconds / *verdict.winner_seconds};
-}
-
 // What the log knows of exactly this workload, target and regime; false if nothing that can be
 // used.
 bool TakeBest(const BestAnswer& best, const ScheduleSpace& space, Database& log,
@@ -127,7 +103,8 @@ bool TakeBest(const BestAnswer& best, const ScheduleSpace& space, Database& log,
         .ir = verdict.winner_ir_digest, .assembly = "", .binary = verdict.winner_binary_digest};
     item.provenance = {"verdict",
                        absl::StrFormat("%s, %s, %.3fx", record, verdict.outcome, verdict.ratio)};
-    choice->against_library = AgainstLibrary(log, verdict, warnings);
+    if (verdict.library_seconds && verdict.winner_seconds && *verdict.winner_seconds > 0)
+      choice->against_library = *verdict.library_seconds / *verdict.winner_seconds;
     const auto& trusted = options.trusted_origins;
     if (best.kind == BestAnswer::Kind::kContested) {
       choice->inexact = absl::StrCat(

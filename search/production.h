@@ -19,7 +19,6 @@
 #include "codegen/pack.h"
 #include "codegen/writer.h"
 #include "db/database.h"
-#include "measure/statistics.h"
 #include "schedule/target.h"
 #include "search/tuner.h"
 
@@ -46,10 +45,9 @@ struct ProductionRow {
   Digests digests;
   bool reused = false;
   std::string inexact;  // why it is not exact: one line; empty: it is
-  // The winner against the library's best algorithm, in the rounds that decided the verdict;
-  // without an interval where the log has only their medians. Absent: none competed. A library's
-  // kernel is never packed, however fast.
-  std::optional<PairedComparison> against_library;
+  // The library's time / the winner's, in the rounds that decided the verdict. A library's kernel
+  // is never packed, however fast; absent: none competed.
+  std::optional<double> against_library;
 };
 
 struct ProductionReport {
@@ -63,7 +61,7 @@ struct ProductionReport {
 struct PackChoice {
   PackItem item;
   std::string inexact;  // as above, before anything is built
-  std::optional<PairedComparison> against_library;
+  std::optional<double> against_library;
 };
 absl::StatusOr<PackChoice> ChooseForPack(Database* log, const TuneTask& task,
                                          const ProductionOptions& options,

@@ -70,7 +70,12 @@ TEST(ContractionWgmma, EverySchedulesKindIsAssembledWithoutComplaint) {
         "raster=rows",
         "swap=0 mode=cooperative consumers=3 tile_m=192 tile_n=192 producer_registers=24 store=tma "
         "store_columns=64 store_buffers=1 tile_k=128 stages=2 in_flight=1 cluster=1 group=4 "
-        "raster=columns"}) {
+        "raster=columns",
+        "swap=0 mode=cooperative consumers=2 tile_m=256 tile_n=208 producer_registers=24 store=tma "
+        "store_columns=32 store_buffers=1 tile_k=64 stages=3 in_flight=1 cluster=1 group=8 "
+        "raster=rows stream_k=wave",
+        "swap=1 mode=cooperative consumers=1 tile_m=64 tile_n=72 store=direct tile_k=64 stages=8 "
+        "in_flight=1 cluster=2m group=8 raster=rows stream_k=remainder"}) {
     ExpectBuilds(workload, absl::StrCat("contraction.wgmma{", schedule, "}"));
   }
 }
@@ -157,6 +162,22 @@ TEST(ContractionWgmma, CopiesOperandsOfOddStridesInALaunchBefore) {
   EXPECT_EQ(kernel->domain.alignments, (std::vector<int64_t>{16, 16, 2}));
 }
 
+TEST(ContractionWgmma, SplitTilesMeetInAWorkspaceThatBeginsWithFlags) {
+  const Workload workload = WorkloadOf(kLinear, "m=777 n=3584 k=18944", "bf16");
+  const auto kernel =
+      Build(workload,
+            "contraction.wgmma{swap=0 mode=cooperative consumers=2 tile_m=128 tile_n=256 "
+            "producer_registers=24 store=tma store_columns=64 store_buffers=2 tile_k=64 stages=4 "
+            "in_flight=1 cluster=1 group=8 raster=rows stream_k=remainder}");
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  ASSERT_EQ(kernel->launches.size(), 1u);
+  // 7 x 14 = 98 tiles are shared by all 132 SMs.
+  EXPECT_EQ(kernel->launches[0].grid[0], 132);
+  EXPECT_EQ(kernel->workspace.flag_bytes, 1280);
+  EXPECT_FALSE(kernel->workspace.zeroed);
+  EXPECT_EQ(ParseRecipe(kernel->RecipeJson())->workspace, kernel->workspace);
+}
+
 TEST(ContractionSkinny, EverySchedulesKindIsAssembledWithoutComplaint) {
   if (!HasAssembler()) GTEST_SKIP() << "[SKIP] no ptxas";
   const Workload workload = WorkloadOf(kLinear, "m=24 n=6144 k=4096", "bf16");
@@ -164,7 +185,9 @@ TEST(ContractionSkinny, EverySchedulesKindIsAssembledWithoutComplaint) {
        {"rows=48 split=1 groups=1 tile_k=256 stages=6 occupancy=1 in_flight=0",
         "rows=64 split=4 groups=1 tile_k=128 stages=4 occupancy=2 in_flight=1",
         "rows=224 split=1 groups=4 tile_k=64 stages=6 occupancy=1 in_flight=0",
-        "rows=56 split=1 groups=1 tile_k=64 stages=4 occupancy=4 in_flight=0"}) {
+        "rows=56 split=1 groups=1 tile_k=64 stages=4 occupancy=4 in_flight=0",
+        "rows=48 split=2 groups=1 tile_k=512 stages=2 occupancy=1 in_flight=0 "
+        "k_order=turned"}) {
     ExpectBuilds(workload, absl::StrCat("contraction.skinny{", schedule, "}"));
   }
   // A text from before there were groups.

@@ -60,8 +60,8 @@ TEST(Recipe, NamesTheFieldThatIsMissingOrOfTheWrongType) {
 }
 
 TEST(Recipe, RefusesANewerVersionByNumber) {
-  EXPECT_THAT(RefusalOf("\"version\":1", "\"version\":3"),
-              HasSubstr("version is 3; this build reads versions 1 and 2"));
+  EXPECT_THAT(RefusalOf("\"version\":1", "\"version\":4"),
+              HasSubstr("version is 4; this build reads versions 1 to 3"));
 }
 
 Stride Fixed(int64_t value) { return {{{value, {}}}}; }
@@ -116,6 +116,21 @@ TEST(Recipe, OfAGpuKernelReadsBack) {
   Kernel expected = GpuExample();
   expected.objects[0].bytes.clear();
   EXPECT_EQ(*read, expected);
+}
+
+// Only a caller that knows of flags may call such a kernel.
+TEST(Recipe, OfAKernelWithFlagsHasAVersionOfItsOwn) {
+  Kernel kernel = GpuExample();
+  kernel.workspace = {.bytes = 512, .alignment = 256, .flag_bytes = 256};
+  const std::string text = kernel.RecipeJson();
+  EXPECT_THAT(text, HasSubstr(R"("version":3,"workspace":{"alignment":256,"bytes":512,)"
+                              R"("flag_bytes":256,"zeroed":false}})"));
+  auto read = ParseRecipe(text);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->workspace, kernel.workspace);
+  std::string more = text;
+  more.replace(more.find("\"flag_bytes\":256"), 16, "\"flag_bytes\":768");
+  EXPECT_THAT(std::string(ParseRecipe(more).status().message()), HasSubstr("workspace/flag_bytes"));
 }
 
 std::string GpuRefusalOf(const std::string& from, const std::string& to) {

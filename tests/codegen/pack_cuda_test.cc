@@ -360,6 +360,18 @@ TEST_F(PackCudaLauncherTest, TheCallersWorkspaceIsClearedWhereTheKernelWantsIt) 
                           "cuLaunchKernelEx", "cuLaunchKernelEx"));
 }
 
+TEST_F(PackCudaLauncherTest, OfAWorkspaceWithFlagsTheseAreCleared) {
+  pack_.entries[0].kernel.workspace.zeroed = false;
+  pack_.entries[0].kernel.workspace.flag_bytes = 256;
+  Load();
+  const CudaContext context = Given();
+  ASSERT_EQ(load_(), kOk);
+  fake_->calls.clear();
+  ASSERT_EQ(Call(&context), kOk);
+  EXPECT_THAT(fake_->calls, ElementsAre(absl::StrCat("cuMemsetD8Async ", kWorkspace, " 0 256"),
+                                        "cuLaunchKernelEx", "cuLaunchKernelEx"));
+}
+
 TEST_F(PackCudaLauncherTest, WithoutAWorkspaceTheStreamsPoolGivesOne) {
   ASSERT_EQ(load_(), kOk);
   fake_->calls.clear();

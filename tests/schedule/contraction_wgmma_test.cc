@@ -198,6 +198,47 @@ TEST(ContractionWgmma, KeepsEverySampledPlanWithinTheMachine) {
   }
 }
 
+std::string Splitting(const char* stream_k) {
+  return absl::StrCat(
+      "contraction.wgmma{swap=0 mode=cooperative consumers=2 tile_m=128 tile_n=256 "
+      "producer_registers=24 store=tma store_columns=64 store_buffers=2 tile_k=64 stages=4 "
+      "in_flight=0 cluster=1 group=8 raster=rows stream_k=",
+      stream_k, "}");
+}
+
+TEST(ContractionWgmma, SplitsTheTilesThatWholeWavesLeaveOver) {
+  // 448 = 3 x 132 + 52.
+  EXPECT_EQ(SplitTiles(WgmmaStreamK::kOff, 448, 128, 132), 0);
+  EXPECT_EQ(SplitTiles(WgmmaStreamK::kRemainder, 448, 128, 132), 52);
+  EXPECT_EQ(SplitTiles(WgmmaStreamK::kWave, 448, 128, 132), 52 + 132);
+  // Less than a wave: there is no whole one to join.
+  EXPECT_EQ(SplitTiles(WgmmaStreamK::kWave, 98, 296, 132), 98);
+  EXPECT_EQ(SplitTiles(WgmmaStreamK::kWave, 264, 128, 132), 0);
+  // 8 x 64 = 512 k blocks are less than 4 for each of 132.
+  EXPECT_EQ(SplitTiles(WgmmaStreamK::kRemainder, 8, 64, 132), 0);
+
+  auto space = WgmmaSpace(kLinear, "m=2048 n=7168 k=8192");
+  auto plan = PlanOf(*space, Splitting("remainder"));
+  // 16 x 28 = 448 tiles. Flags: 132 CTAs x 2 consumers x 4 B = 1056, in multiples of 256 B 1280.
+  // Sums: 132 x 128 x 256 x 4 B = 17301504.
+  EXPECT_EQ(QuantityOf(*plan, "split_tiles"), 52);
+  EXPECT_EQ(plan->flag_bytes, 1280);
+  EXPECT_EQ(plan->partials_offset, 1280);
+  EXPECT_EQ(plan->workspace_bytes, 17302784);
+  // Three whole tiles and 52 x 128 / 132 = 50.4 -> 51 k blocks of 128, 3.398 waves:
+  // 448 / (3.398 x 132) = 0.9987. Without, 448 / (4 x 132) = 0.848.
+  EXPECT_NEAR(plan->balance, 0.9987, 1e-4);
+  EXPECT_NEAR(PlanOf(*space, Splitting("off"))->balance, 0.848, 1e-3);
+  // A text from before there was stream-K.
+  EXPECT_EQ(PlanOf(*space, Cooperative(128, 256, 4))->workspace_bytes, 0);
+
+  // 11 x 12 = 132 tiles.
+  auto whole = WgmmaSpace(kLinear, "m=1408 n=3072 k=8192");
+  auto none = whole->space().IndexOf(*ParseSchedule(Splitting("remainder")));
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("132 tiles of 128 k blocks on 132 SMs leave nothing to split"));
+}
+
 TEST(ContractionSkinny, FitsSeveralCtasInAnSm) {
   static const auto* const variants = new std::vector<Variant>{ContractionSkinnyVariant()};
   auto workload = Workload::Make(kLinear, {"m=16 n=28672 k=4096", "bf16"});

@@ -181,29 +181,15 @@ TEST_F(ProductionTest, ALibrarysTimeIsToldAndItsKernelNeverPacked) {
   verdict.winner_seconds = 1e-3;
   verdict.library_seconds = 8e-4;
   Insert(verdict);
-  const TuneTask timed = MakeTask("timed", "n=1..60");
-  VerdictRow with_rounds = MakeVerdict(timed);
-  with_rounds.rounds = Rounds{
-      {"contraction.library{name=cublaslt algo=3}", kUnrolled, "test.two_launches{unroll=1}"}, {}};
-  for (int round = 0; round < 9; ++round) {
-    for (double seconds : {1.2e-3, 1e-3, 1.1e-3})
-      with_rounds.rounds->seconds.push_back(seconds * (1 + round));
-  }
-  Insert(with_rounds);
   const TuneTask library = MakeTask("library", "n=1..70");
   VerdictRow impossible = MakeVerdict(library);
   impossible.winner_schedule = "contraction.library{name=cublaslt algo=1}";
   Insert(impossible);
-  const ProductionReport report = MustBuild({task, timed, library});
-  ASSERT_TRUE(report.rows[0].against_library.has_value());
-  EXPECT_DOUBLE_EQ(report.rows[0].against_library->ratio, 0.8);
-  EXPECT_FALSE(report.rows[0].against_library->interval.has_value());
-  ASSERT_TRUE(report.rows[1].against_library.has_value());
-  EXPECT_DOUBLE_EQ(report.rows[1].against_library->ratio, 1.2);
-  EXPECT_TRUE(report.rows[1].against_library->interval.has_value());
-  EXPECT_EQ(report.rows[2].schedule.variant, "test.two_launches");
-  EXPECT_NE(report.rows[2].provenance.kind, "verdict");
-  EXPECT_FALSE(report.rows[2].against_library.has_value());
+  const ProductionReport report = MustBuild({task, library});
+  EXPECT_THAT(report.rows[0].against_library, ::testing::Optional(::testing::DoubleEq(0.8)));
+  EXPECT_EQ(report.rows[1].schedule.variant, "test.two_launches");
+  EXPECT_NE(report.rows[1].provenance.kind, "verdict");
+  EXPECT_FALSE(report.rows[1].against_library.has_value());
   EXPECT_THAT(report.warnings, ::testing::Contains(HasSubstr("contraction.library")));
 }
 
