@@ -1,6 +1,7 @@
 // A thread makes 16 aligned bytes of a line at a time: from the one or two aligned pieces of 16
 // bytes that hold them, shifted by the bytes that the line's start is off. What stands behind a
-// line's end is never read by the contraction, and is left as the shift brings it.
+// line's end is never read by the contraction, and is left as the shift brings it. Where an aligned
+// piece reaches beyond the tensor's last byte, its elements are copied one by one.
 #include "codegen/wgmma_padding.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@ using llvm::Value;
 
 constexpr int kCopyThreads = 256;
 constexpr int kCopyBlocksPerCore = 8;
+constexpr int kCopyResidentBlocks = 6;  // of an SM: at most 40 registers a thread
 constexpr int kPieceBytes = 16;
 constexpr int kPiecesAtOnce = 4;
 
@@ -57,6 +59,7 @@ class OperandCopy {
     llvm::IRBuilder<>& b = k_.b;
     Value* rows = k_.Extent(row_axis_);
     length_ = operand_.transposed ? rows : k_.depth;
+    end_ = EndOfTensor();
     Value* lines = operand_.transposed ? k_.depth : rows;
     Value* pieces = k_.CeilDiv(length_, kPieceBytes / bytes_);
     Value* per_batch = b.CreateNUWMul(lines, pieces);
@@ -81,14 +84,16 @@ class OperandCopy {
             Value* line = b.CreateUDiv(in_batch, pieces);
             Value* piece = b.CreateSub(in_batch, b.CreateMul(line, pieces));
             copies.push_back(LoadPiece(Wide(batch), Wide(line), piece));
-            copies.back().exists = exists;
+            copies.back().whole = b.CreateAnd(exists, b.CreateNot(copies.back().beyond));
+            copies.back().beyond = b.CreateAnd(exists, copies.back().beyond);
           }
           for (const Piece& copy : copies) {
             Value* words = ShiftedPiece(k_, copy.low, copy.high, copy.off);
-            k_.m.If(copy.exists, [&] {
+            k_.m.If(copy.whole, [&] {
               b.CreateAlignedStore(words, b.CreateGEP(b.getInt8Ty(), k_.entry.workspace, copy.to),
                                    llvm::Align(kPieceBytes));
             });
+            k_.m.If(copy.beyond, [&] { CopyElements(copy); });
           }
           number.Set(b.CreateAdd(now, k_.I32(kPiecesAtOnce * stride)));
         });
@@ -98,12 +103,55 @@ class OperandCopy {
   struct Piece {
     Value* low;  // the aligned piece that it begins in, and the next
     Value* high;
-    Value* off;     // bytes from the first one's start
-    Value* to;      // bytes from the workspace's start
-    Value* exists;  // i1
+    Value* off;              // bytes from the first one's start
+    Value* to;               // bytes from the workspace's start
+    Value* address;          // of its first byte
+    Value* left;             // bytes of the line from there on, i32
+    Value* beyond;           // i1: an aligned piece reaches beyond the tensor, and was not read
+    Value* whole = nullptr;  // i1: it is there, and was read
   };
 
   Value* Wide(Value* value) { return k_.b.CreateZExt(value, k_.b.getInt64Ty()); }
+
+  // The address behind the tensor's last element.
+  Value* EndOfTensor() {
+    llvm::IRBuilder<>& b = k_.b;
+    const int tensor = source_.read->tensor;
+    const TensorLayout& layout = k_.m.workload().layout(tensor);
+    Value* elements = k_.m.Int(1);
+    for (size_t d = 0; d < layout.dimensions.size(); ++d) {
+      const Dimension& dimension = layout.dimensions[d];
+      Value* size =
+          dimension.index < 0 ? k_.m.Int(dimension.size) : k_.entry.sizes[dimension.index];
+      Value* stride = reads_.Of(DimensionStride(k_.m.workload(), tensor, static_cast<int>(d)));
+      elements =
+          b.CreateNSWAdd(elements, b.CreateNSWMul(b.CreateNSWSub(size, k_.m.Int(1)), stride));
+    }
+    return b.CreateAdd(b.CreatePtrToInt(reads_.Buffer(tensor), b.getInt64Ty()),
+                       b.CreateNSWMul(elements, k_.m.Int(bytes_)));
+  }
+
+  // Those of the piece that the line has.
+  void CopyElements(const Piece& copy) {
+    llvm::IRBuilder<>& b = k_.b;
+    llvm::Type* element = b.getIntNTy(8 * bytes_);
+    DeviceVariable at(k_.m, "element");
+    at.Set(k_.I32(0));
+    While(
+        k_.m, "element",
+        [&] {
+          return b.CreateAnd(b.CreateICmpULT(at.Get(), k_.I32(kPieceBytes)),
+                             b.CreateICmpULT(at.Get(), copy.left));
+        },
+        [&] {
+          Value* now = Wide(at.Get());
+          Value* from = b.CreateIntToPtr(b.CreateAdd(copy.address, now), b.getPtrTy(1));
+          Value* to = b.CreateGEP(b.getInt8Ty(), k_.entry.workspace, b.CreateAdd(copy.to, now));
+          b.CreateAlignedStore(b.CreateAlignedLoad(element, from, llvm::Align(bytes_)), to,
+                               llvm::Align(bytes_));
+          at.Set(b.CreateAdd(at.Get(), k_.I32(bytes_)));
+        });
+  }
 
   Piece LoadPiece(Value* batch, Value* line, Value* piece) {
     llvm::IRBuilder<>& b = k_.b;
@@ -120,16 +168,20 @@ class OperandCopy {
                                  b.CreateAdd(start, b.CreateMul(Wide(piece), k_.m.Int(16))));
     Value* off = b.CreateTrunc(b.CreateAnd(address, k_.m.Int(kPieceBytes - 1)), b.getInt32Ty());
     Value* aligned = b.CreateAnd(address, k_.m.Int(-kPieceBytes));
-    Value* low = Load(aligned);
     // The next piece only if the line still has bytes there.
     Value* left = b.CreateSub(b.CreateMul(length_, k_.I32(bytes_)), b.CreateMul(piece, k_.I32(16)));
     Value* reaches = b.CreateICmpUGT(b.CreateAdd(left, off), k_.I32(kPieceBytes));
     Value* next = b.CreateSelect(reaches, b.CreateAdd(aligned, k_.m.Int(kPieceBytes)), aligned);
+    Value* beyond = b.CreateICmpUGT(b.CreateAdd(next, k_.m.Int(kPieceBytes)), end_);
+    // Something that may be read, in its stead.
+    Value* workspace = b.CreatePtrToInt(k_.entry.workspace, b.getInt64Ty());
+    Value* low = Load(b.CreateSelect(beyond, workspace, aligned));
+    Value* high = Load(b.CreateSelect(beyond, workspace, next));
     Value* at = b.CreateAdd(b.CreateNSWMul(batch, k_.m.Int(operand_.lines)), line);
     at = b.CreateNSWMul(at, k_.m.Int(operand_.pitch * bytes_));
     at = b.CreateAdd(at, b.CreateMul(Wide(piece), k_.m.Int(kPieceBytes)));
     at = b.CreateAdd(at, k_.m.Int(operand_.workspace_offset));
-    return {low, Load(next), off, at, nullptr};
+    return {low, high, off, at, address, left, beyond};
   }
 
   Value* Load(Value* address) {
@@ -145,6 +197,7 @@ class OperandCopy {
   const Axis& row_axis_;
   const int bytes_;
   Value* length_ = nullptr;  // of a line, elements
+  Value* end_ = nullptr;     // address behind the tensor
 };
 
 }  // namespace
@@ -155,6 +208,7 @@ void WriteOperandCopies(KernelModule* module, const ContractionWgmmaPlan& plan) 
   DeviceLaunch launch;
   launch.grid = {kCopyBlocksPerCore * module->target().cores, 1, 1};
   launch.block = kCopyThreads;
+  launch.minimum_blocks = kCopyResidentBlocks;
   launch.dependent_launch = true;
   WgmmaKernel k(*module, plan, launch, {});
   ContractionReads reads(*module, *plan.contraction, k.entry);
