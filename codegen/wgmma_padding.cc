@@ -18,7 +18,6 @@ using llvm::Value;
 
 constexpr int kCopyThreads = 256;
 constexpr int kCopyBlocksPerCore = 8;
-constexpr int kCopyResidentBlocks = 6;  // of an SM: at most 40 registers a thread
 constexpr int kPieceBytes = 16;
 constexpr int kPiecesAtOnce = 4;
 
@@ -208,7 +207,6 @@ void WriteOperandCopies(KernelModule* module, const ContractionWgmmaPlan& plan) 
   DeviceLaunch launch;
   launch.grid = {kCopyBlocksPerCore * module->target().cores, 1, 1};
   launch.block = kCopyThreads;
-  launch.minimum_blocks = kCopyResidentBlocks;
   launch.dependent_launch = true;
   WgmmaKernel k(*module, plan, launch, {});
   ContractionReads reads(*module, *plan.contraction, k.entry);
