@@ -203,18 +203,19 @@ class MathEmitter {
   // x * sigmoid(x). Below zero exp is kept 2^scale_bits too large until the end, for results near
   // the smallest numbers.
   Value* Silu(Value* x) {
+    if (Approximates()) return SiluOfApproximations(x);
     Value* negative = b_.CreateFCmpOLT(x, F(0));
     Value* e = Exp(b_.CreateFNeg(Abs(x)), nullptr, k_.scale_bits);
     Value* down = F(std::ldexp(1.0, -k_.scale_bits));
     Value* numerator = b_.CreateSelect(negative, b_.CreateFMul(x, e), x);
     Value* quotient = Quotient(numerator, MulAdd(e, down, F(1)));
     Value* result = b_.CreateSelect(negative, b_.CreateFMul(quotient, down), quotient);
-    if (Approximates()) result = b_.CreateSelect(b_.CreateFCmpOEQ(x, F(INFINITY)), x, result);
     return b_.CreateSelect(b_.CreateFCmpOEQ(x, F(-INFINITY)), F(-0.0), result);  // the limit
   }
 
   // x * (1 - tail(x)), or below zero x * tail(-x).
   Value* Gelu(Value* x) {
+    if (Approximates()) return GeluOfApproximations(x);
     Value* negative = b_.CreateFCmpOLT(x, F(0));
     Value* down = F(std::ldexp(1.0, -k_.scale_bits));
     Value* product = b_.CreateFMul(b_.CreateFMul(x, Tail(Abs(x), k_.scale_bits)), down);
@@ -230,6 +231,65 @@ class MathEmitter {
   llvm::IRBuilder<>& builder() { return b_; }
 
  private:
+  // gelu and silu for the epilogues of GPU kernels, where they take turns with the tensor cores for
+  // issue slots: half the instructions of the general forms. Powers of two are kept 2^kLift too
+  // large, since those of the instruction have no subnormals, and clamps take the place of
+  // selections (NaN goes through them).
+  static constexpr int kLift = 64;
+
+  // max(x, 0) - a * tail(a), a = |x| up to where the tail is 0.
+  Value* GeluOfApproximations(Value* x) {
+    Value* a = b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, Abs(x), F(k_.tail_limit));
+    Value* t = Reciprocal(MulAdd(a, F(k_.tail_slope), F(1)));
+    Value* square = b_.CreateFMul(a, a);
+    Value* square_low = MulAdd(a, a, b_.CreateFNeg(square));
+    Value* tail = LiftedPower(square, square_low, -0.72134752044448170368);  // -log2(e) / 2
+    tail = b_.CreateFMul(b_.CreateFMul(b_.CreateFMul(a, t), Polynomial(k_.tail_poly, t)), tail);
+    Value* above = b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, F(0));
+    return MulAdd(tail, F(-std::ldexp(1.0, -kLift)), above);
+  }
+
+  // x / (1 + exp(-|x|)), below zero times exp(-|x|); where x is clamped the result rounds to 0.
+  Value* SiluOfApproximations(Value* x) {
+    x = b_.CreateBinaryIntrinsic(llvm::Intrinsic::maximum, x, F(-111));
+    Value* a = b_.CreateBinaryIntrinsic(llvm::Intrinsic::minimum, Abs(x), F(111));
+    Value* e = LiftedPower(a, nullptr, -1.4426950408889634074);
+    Value* down = F(std::ldexp(1.0, -kLift));
+    Value* negative = b_.CreateFCmpOLT(x, F(0));
+    Value* product = b_.CreateSelect(negative, b_.CreateFMul(x, e), x);
+    product = b_.CreateFMul(product, Reciprocal(MulAdd(e, down, F(1))));
+    return b_.CreateSelect(negative, b_.CreateFMul(product, down), product);
+  }
+
+  // 2^((x + x_low) * factor + kLift) for exponents of -190 … 0; x_low (may be null) is less than a
+  // unit of x. The exponent is rounded once; what it lost multiplies the power (2^d ~ 1 + d ln 2).
+  // ex2.approx.ftz is two units off at most (PTX ISA 9.7.3.22).
+  Value* LiftedPower(Value* x, Value* x_low, double factor) {
+    const auto high = static_cast<float>(factor);
+    Value* y = b_.CreateFMul(x, F(high));
+    Value* lost = MulAdd(x, F(high), b_.CreateFNeg(y));
+    lost = MulAdd(x, F(factor - high), lost);
+    if (x_low != nullptr) lost = MulAdd(x_low, F(high), lost);
+    Value* lifted = b_.CreateFAdd(y, F(kLift));
+    lost = b_.CreateFAdd(lost, b_.CreateFSub(y, b_.CreateFSub(lifted, F(kLift))));
+    Value* power = EachLane(lifted, [&](Value* lane) {
+      return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {lane});
+    });
+    return MulAdd(power, b_.CreateFMul(lost, F(0.69314718055994530942)), power);
+  }
+
+  // 1 / d for d of 1/2 … 2^100, or NaN; its approximation is one unit off at most (PTX ISA
+  // 9.7.3.13, rcp.approx.ftz).
+  Value* ApproximateReciprocal(Value* d) {
+    return EachLane(d, [&](Value* lane) {
+      return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {lane});
+    });
+  }
+  Value* Reciprocal(Value* d) {
+    Value* r = ApproximateReciprocal(d);
+    return MulAdd(MulAdd(b_.CreateFNeg(d), r, F(1)), r, r);
+  }
+
   // The standard normal distribution above a >= 0, times 2^offset.
   Value* Tail(Value* a, int offset) {
     a = b_.CreateSelect(b_.CreateFCmpOGT(a, F(k_.tail_limit)), F(k_.tail_limit), a);
@@ -250,13 +310,11 @@ class MathEmitter {
   // Quotients are made from approximate reciprocals.
   bool Approximates() const { return gpu_ && k_.mantissa_bits == 23; }
   // n / d for finite n and d of 1/2 … 2^100, or NaN. A GPU divides in f32 by a subroutine that
-  // looks after all other numbers; here its reciprocal, one unit off at most (PTX ISA 9.7.3.13,
-  // rcp.approx.ftz), is corrected once, which leaves little more than the rounding.
+  // looks after all other numbers; here its approximate reciprocal is corrected once, which leaves
+  // little more than the rounding.
   Value* Quotient(Value* n, Value* d) {
     if (!Approximates()) return b_.CreateFDiv(n, d);
-    Value* r = EachLane(d, [&](Value* lane) {
-      return b_.CreateIntrinsic(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, {}, {lane});
-    });
+    Value* r = ApproximateReciprocal(d);
     Value* q = b_.CreateFMul(n, r);
     Value* left = b_.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {b_.CreateFNeg(d), q, n});
     return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {left, r, q});

@@ -85,9 +85,11 @@ double EpilogueInstructions(const Expr& epilogue) {
       case Function::kTanh:
       case Function::kErf:
       case Function::kSigmoid:
+        count += 80;
+        break;
       case Function::kGelu:
       case Function::kSilu:
-        count += 100;
+        count += 40;
         break;
       case Function::kDiv:
       case Function::kSqrt:

@@ -17,7 +17,7 @@ constexpr FunctionInfo kFunctions[] = {
     {Function::kSqrt, "sqrt", 1, 1, 1, 0},       {Function::kRsqrt, "rsqrt", 1, 1, 2, 0},
     {Function::kTanh, "tanh", 1, 1, 4, 0},       {Function::kErf, "erf", 1, 1, 4, 0},
     {Function::kSigmoid, "sigmoid", 1, 1, 4, 0}, {Function::kRelu, "relu", 1, 1, 0, 0},
-    {Function::kGelu, "gelu", 1, 1, 8, 1.13},    {Function::kSilu, "silu", 1, 1, 6, 1.10},
+    {Function::kGelu, "gelu", 1, 1, 12, 1.13},   {Function::kSilu, "silu", 1, 1, 8, 1.10},
     {Function::kAbs, "abs", 1, 1, 0, 1},         {Function::kMin, "min", 2, -1, 0, 0},
     {Function::kMax, "max", 2, -1, 0, 0},        {Function::kWhere, "where", 3, 3, 0, 0},
     {Function::kCast, "cast", 1, 1, 0, 0},       {Function::kTf32, "tf32", 1, 1, 0, 0},

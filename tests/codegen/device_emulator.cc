@@ -193,6 +193,16 @@ float ApproximateReciprocal(float x) {
   return std::nextafter(1 / x, bits % 2 == 0 ? 0.0f : std::numeric_limits<float>::infinity());
 }
 
+// Two units off, this way or that; no subnormals.
+float ApproximatePower(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  float power = std::exp2(x);
+  for (int i = 0; i < 2; ++i)
+    power = std::nextafter(power, bits % 2 == 0 ? 0.0f : std::numeric_limits<float>::infinity());
+  return power < std::numeric_limits<float>::min() ? 0 : power;
+}
+
 const std::map<std::string, void*>& Substitutes() {
   static const auto* const kSubstitutes = new std::map<std::string, void*>{
       {"llvm.nvvm.read.ptx.sreg.tid.x", reinterpret_cast<void*>(ThreadId)},
@@ -203,6 +213,7 @@ const std::map<std::string, void*>& Substitutes() {
       {"llvm.nvvm.cp.async.ca.shared.global.8.s", reinterpret_cast<void*>(StartCopy8)},
       {"llvm.nvvm.cp.async.cg.shared.global.16.s", reinterpret_cast<void*>(StartCopy16)},
       {"llvm.nvvm.rcp.approx.ftz.f", reinterpret_cast<void*>(ApproximateReciprocal)},
+      {"llvm.nvvm.ex2.approx.ftz.f", reinterpret_cast<void*>(ApproximatePower)},
       {"llvm.nvvm.cp.async.commit.group", reinterpret_cast<void*>(CommitCopies)},
       {"llvm.nvvm.cp.async.wait.group", reinterpret_cast<void*>(AwaitCopies)},
   };
