@@ -1,5 +1,7 @@
 #include "codegen/wgmma_exchange.h"
 
+#include <algorithm>
+
 #include "codegen/wgmma_epilogue.h"
 
 namespace tilewright {
@@ -37,6 +39,13 @@ Value* PartialSums::Place(Value* cta) const {
 
 Value* PartialSums::OwnBarrier() const {
   return k_.b.CreateAdd(k_.warpgroup, k_.I32(kFirstConsumerBarrier));
+}
+
+// 40 registers are for the rest.
+size_t PartialSums::QuadsAtOnce() const {
+  const int64_t all = k_.plan.consumer_registers > 0 ? k_.plan.consumer_registers : 255;
+  const int64_t sums = Accumulators(k_.plan.consumer_rows, k_.plan.tile_n);
+  return static_cast<size_t>(std::clamp<int64_t>((all - 40 - sums) / 4, 1, 16));
 }
 
 void PartialSums::Leave(const std::vector<Value*>& sums) {
@@ -77,10 +86,17 @@ std::vector<Value*> PartialSums::AddOthers(const WgmmaTile& tile, const std::vec
   k_.ptx.Barrier(OwnBarrier(), kWarpgroup);
   Value* place = Place(cta);
   std::vector<Value*> added;
-  for (size_t i = 0; i < sums.size(); i += 4) {
-    Value* at = b.CreateAdd(place, k_.m.Int(static_cast<int64_t>(i / 4) * kQuadsBytes));
-    const std::vector<Value*> quad = k_.ptx.LoadQuad(at);
-    for (size_t j = 0; j < 4; ++j) added.push_back(b.CreateFAdd(carried[i + j], quad[j]));
+  for (size_t first = 0; first < sums.size(); first += 4 * QuadsAtOnce()) {
+    // As many loads are under way at a time as there are registers for.
+    const size_t end = std::min(sums.size(), first + 4 * QuadsAtOnce());
+    std::vector<Value*> loaded;
+    for (size_t i = first; i < end; i += 4) {
+      Value* at = b.CreateAdd(place, k_.m.Int(static_cast<int64_t>(i / 4) * kQuadsBytes));
+      const std::vector<Value*> quad = k_.ptx.LoadQuad(at);
+      loaded.insert(loaded.end(), quad.begin(), quad.end());
+    }
+    for (size_t i = first; i < end; ++i)
+      added.push_back(b.CreateFAdd(carried[i], loaded[i - first]));
   }
   walker->addIncoming(other, b.GetInsertBlock());
   for (size_t i = 0; i < sums.size(); ++i) carried[i]->addIncoming(added[i], b.GetInsertBlock());

@@ -29,6 +29,7 @@ class PartialSums {
   llvm::Value* Place(llvm::Value* cta) const;
   llvm::Value* Cta(llvm::Value* walker) const;
   llvm::Value* OwnBarrier() const;
+  size_t QuadsAtOnce() const;
 
   WgmmaKernel& k_;
   const TileWalk& walk_;

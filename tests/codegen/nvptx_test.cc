@@ -154,6 +154,16 @@ INSTANTIATE_TEST_SUITE_P(
                                  "contraction.mma{tile_m=32 tile_n=32 warps_m=2 warps_n=1 "
                                  "tile_k=32 stages=3 epilogue=registers group_m=1 "
                                  "blocks_per_core=1}"},
+                      GoldenCase{"nvptx_contraction_wgmma", "C[m,n] = sum(k: A[m,k] * B[n,k])",
+                                 "m=1..512 n=512 k=256", "bf16",
+                                 "contraction.wgmma{swap=0 mode=cooperative consumers=2 "
+                                 "tile_m=128 tile_n=16 producer_registers=24 store=tma "
+                                 "store_columns=32 store_buffers=1 tile_k=64 stages=3 in_flight=1 "
+                                 "cluster=2m group=4 raster=rows stream_k=remainder}"},
+                      GoldenCase{"nvptx_contraction_skinny", "C[m,n] = sum(k: A[m,k] * B[n,k])",
+                                 "m=1..8 n=512 k=256", "bf16",
+                                 "contraction.skinny{rows=16 split=2 groups=1 tile_k=64 stages=2 "
+                                 "occupancy=1 in_flight=0 k_order=turned}"},
                       GoldenCase{"nvptx_pointwise_naive", "Y[i] = gelu(X[i])", "i=1000", "f32",
                                  "pointwise.naive{block=128}"}),
     [](const auto& info) { return info.param.file; });
