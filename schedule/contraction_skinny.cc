@@ -280,10 +280,10 @@ int64_t MostStages(const PreparedSkinny& s, const SkinnyChoice& choice,
 }
 
 // Time in bytes that an SM could have brought in, 32 KB of them a microsecond (H200, 2026-11-30):
-// what it must bring in, the shared operand from L2 at half price, 700 B for a stage's barriers;
-// more for less than four stages, as one of them is being used, and for want of bytes in flight
-// below 64 KB; 8 KB and three times its partial sums where a cluster exchanges them; 160 KB for a
-// second launch and what that reads.
+// what it must bring in, the shared operand from L2 at a tenth of the price, 700 B for a stage's
+// barriers, up to 4% for gaps that no other CTA of the SM fills; more for less than four stages, as
+// one of them is being used, and for want of bytes in flight below 64 KB; 8 KB and three times its
+// partial sums where a cluster exchanges them; 160 KB for a second launch and what that reads.
 double SkinnyCost(const PreparedSkinny& s, const SkinnyChoice& choice) {
   const WgmmaProblem& p = s.problem;
   const int64_t tile_k_bytes = choice.tile_k * p.bytes;
@@ -292,7 +292,12 @@ double SkinnyCost(const PreparedSkinny& s, const SkinnyChoice& choice) {
   // Clusters of 4 and 8 reach 116 and 112 of 132 SMs.
   const double reach = choice.split <= 2 ? 1 : choice.split == 4 ? 116.0 / 132 : 112.0 / 132;
   const double resident = static_cast<double>(p.target.cores * choice.occupancy) * reach;
-  const double waves = ctas <= resident ? 1 : ctas / resident + 0.25;
+  // The last of several waves is seldom whole; where CTAs follow one another the ring runs dry.
+  const double rounds = ctas / resident;
+  const double waves = rounds <= 1
+                           ? 1
+                           : std::min(std::ceil(rounds), rounds + 0.25) +
+                                 0.02 * (rounds - 1) / static_cast<double>(choice.occupancy);
   const double depth =
       static_cast<double>(CeilDiv(CeilDiv(p.k, choice.tile_k), choice.split * choice.groups));
   const double rows_bytes =
@@ -300,14 +305,19 @@ double SkinnyCost(const PreparedSkinny& s, const SkinnyChoice& choice) {
   const double columns_bytes = static_cast<double>(
       OperandStageBytes(s.tile_columns(), p.columns_transposed(s.swap), tile_k_bytes));
   const double occupancy = static_cast<double>(choice.occupancy);
-  const double bytes = waves * occupancy * depth * (rows_bytes + columns_bytes / 2 + 700) *
-                       (1 + 0.12 * static_cast<double>(std::max<int64_t>(0, 4 - choice.stages)));
+  // An instruction of 64 rows and 16 of k takes about 40 cycles, however few of them count: 744 B.
+  const double instructions = static_cast<double>(tile_k_bytes / kWgmmaDepthBytes *
+                                                  (RoundUp(choice.rows, kWgmmaRows) / kWgmmaRows));
+  const double each = std::max(rows_bytes + columns_bytes / 10, 744 * instructions);
+  const double bytes = waves * depth * (occupancy * each + 700) * (1 + 0.04 / occupancy) *
+                       (1 + 0.12 * static_cast<double>(std::max<int64_t>(0, 4 - choice.stages)) /
+                                std::min(2.0, occupancy));
   const double flight = occupancy * std::min(static_cast<double>(choice.stages), depth) *
                         (rows_bytes + columns_bytes);
   const double partial =
       static_cast<double>(PartialPitch(choice.rows)) * s.tile_columns() * 4 * occupancy;
-  double cost = bytes * std::max(1.0, 65536 / flight) + partial;
-  if (choice.split > 1) cost += 8192 + 3 * partial;
+  double cost = bytes * std::max(1.0, 65536 / flight) + waves * partial;
+  if (choice.split > 1) cost += waves * (8192 + 3 * partial);
   if (choice.groups > 1)
     cost += 160e3 + 2 * partial * ctas / static_cast<double>(choice.split) /
                         static_cast<double>(p.target.cores);
@@ -361,25 +371,21 @@ std::vector<RankedChoice> RankChoices(const PreparedSkinny& s) {
   return ranked;
 }
 
-std::map<std::string, int64_t> WishesOf(const SkinnyChoice& choice) {
-  return {{"rows", choice.rows},
-          {"split", choice.split},
-          {"groups", choice.groups},
-          {"tile_k", choice.tile_k},
-          {"stages", choice.stages},
-          {"occupancy", choice.occupancy},
-          {"in_flight", 0},
-          {"early", 0},
-          {"k_order", 0},
-          {"l2", 0}};
+// Turned k was 1-3% faster for at most 16 tokens with one CTA on an SM (H200, 2026-11-30), and no
+// faster or slower otherwise.
+std::map<std::string, int64_t> WishesOf(const PreparedSkinny& s, const SkinnyChoice& choice) {
+  const bool turned = s.tile_columns() <= 16 && choice.occupancy == 1 && choice.groups == 1;
+  return {{"rows", choice.rows},     {"split", choice.split},    {"groups", choice.groups},
+          {"tile_k", choice.tile_k}, {"stages", choice.stages},  {"occupancy", choice.occupancy},
+          {"in_flight", 0},          {"k_order", turned ? 1 : 0}};
 }
 
 Schedule DefaultSkinnySchedule(const Workload& workload, const Target& target) {
   std::shared_ptr<const PreparedSkinny> s = *PrepareSkinny(workload, target);
-  return s->space.ClosestTo(WishesOf(RankChoices(*s).front().choice));
+  return s->space.ClosestTo(WishesOf(*s, RankChoices(*s).front().choice));
 }
 
-// The cheapest of each kind, and the first of them with turned k as well.
+// The cheapest of each kind, and the first of them with k the other way as well.
 std::vector<Schedule> SuggestSkinnySchedules(const Workload& workload, const Target& target) {
   constexpr size_t kMostKinds = 6, kMostTurned = 2;
   constexpr double kWorstCost = 1.25;  // times the least
@@ -392,10 +398,10 @@ std::vector<Schedule> SuggestSkinnySchedules(const Workload& workload, const Tar
     const SkinnyChoice& choice = one.choice;
     if (!seen.insert({choice.split, choice.groups > 1, choice.occupancy, choice.tile_k}).second)
       continue;
-    std::map<std::string, int64_t> wishes = WishesOf(choice);
+    std::map<std::string, int64_t> wishes = WishesOf(*s, choice);
     suggestions.push_back(s->space.ClosestTo(wishes));
     if (seen.size() > kMostTurned) continue;
-    wishes["k_order"] = 1;
+    wishes["k_order"] = 1 - wishes["k_order"];
     suggestions.push_back(s->space.ClosestTo(wishes));
   }
   return suggestions;

@@ -248,8 +248,9 @@ int64_t SplitTilesOf(const WgmmaProblem& p, const WgmmaWishes& wishes) {
 }
 
 // Cycles of the whole output on one wish: waves of tiles, each the longest of its multiplications,
-// what shared memory and L2 feed them, and an epilogue that ping-pong hides. An SM takes about 46 B
-// a cycle from L2 (H200, 2026-11-29); an epilogue costs about 1,000 cycles and 16 B a cycle.
+// what shared memory and L2 feed them, and an epilogue that ping-pong hides. An SM takes about 50 B
+// a cycle from L2 (with 46, 256 x 176 stood before 128 x 256, which was 1% faster at three shapes
+// of an H200, 2026-11-30); an epilogue costs about 1,000 cycles and 16 B a cycle.
 double WgmmaCost(const WgmmaProblem& p, const WgmmaWishes& wishes) {
   const bool swap = wishes.at("swap") == 1, pingpong = wishes.at("mode") == 1;
   const double tile_m = static_cast<double>(wishes.at("tile_m"));
@@ -259,21 +260,24 @@ double WgmmaCost(const WgmmaProblem& p, const WgmmaWishes& wishes) {
                        std::ceil(static_cast<double>(p.columns(swap)) / tile_n);
   const auto split = static_cast<double>(SplitTilesOf(p, wishes));
   const double waves = std::ceil((tiles - split) / p.target.cores) + split / p.target.cores;
-  const double bytes = (tile_m + tile_n) * static_cast<double>(p.k * p.bytes);
-  const double feed = std::max(SharedReadCycles(p, tile_m, tile_n), bytes / 46);
+  // The output shares the way to L2; rows that end within a line of it are written in parts.
+  const bool partial_lines = !swap && static_cast<int64_t>(tile_n) * p.output_bytes % 128 != 0;
+  const double bytes = (tile_m + tile_n) * static_cast<double>(p.k * p.bytes) +
+                       tile_m * tile_n * p.output_bytes * (partial_lines ? 1.25 : 1);
+  const double feed = std::max(SharedReadCycles(p, tile_m, tile_n), bytes / 50);
   // An SM issues 128 threads' instructions a cycle.
-  double epilogue =
+  const double epilogue =
       1000 + tile_m * tile_n * (p.output_bytes / 16.0 + p.epilogue_instructions / 128);
-  // Rows of the output that end within a line of L2 are written in parts.
-  if (!swap && static_cast<int64_t>(tile_n) * p.output_bytes % 128 != 0) epilogue *= 1.15;
-  const double product = std::max(MmaCycles(p, tile_m, tile_n), feed);
+  // Stores turned around cost a little.
+  const double product = std::max(MmaCycles(p, tile_m, tile_n), feed) * (swap ? 1.02 : 1);
   // Sums of a split tile are written to memory and read again.
-  const double exchange = split > 0 ? 2000 + 2 * 4 * tile_m * tile_n / 46 : 0;
+  const double exchange = split > 0 ? 6000 + 3 * 4 * tile_m * tile_n / 50 : 0;
   return pingpong ? waves * std::max(product, epilogue) + epilogue
                   : waves * (product + epilogue) + exchange;
 }
 
-// The most stages, at most eight, that leave room for the staged output.
+// The most stages, at most eight, that leave room for the staged output; of twice the k where many
+// would fit, which was 2% faster for 64 x 48 tiles on an H200 (2026-11-30).
 void WishStages(const WgmmaProblem& p, WgmmaWishes* wishes) {
   const bool swap = wishes->at("swap") == 1, pingpong = wishes->at("mode") == 1;
   const int64_t tile_m = wishes->at("tile_m"), tile_n = wishes->at("tile_n");
@@ -287,8 +291,10 @@ void WishStages(const WgmmaProblem& p, WgmmaWishes* wishes) {
                       : RowStagingBytes(wishes->at("consumers"), tile_n, p.output_bytes);
       (*wishes)["store_columns"] = tile_n > 32 ? columns : 32;
       (*wishes)["store_buffers"] = buffers;
-      (*wishes)["stages"] = std::min<int64_t>(
-          8, (p.target.shared_memory_bytes - staging) / (stage + BarrierBytes(1)));
+      const int64_t room = p.target.shared_memory_bytes - staging;
+      const int64_t atoms = 14 * stage < room && p.bytes > 1 && p.k > p.atom_elements() ? 2 : 1;
+      (*wishes)["tile_k"] = atoms * p.atom_elements();
+      (*wishes)["stages"] = std::min<int64_t>(8, room / (atoms * stage + BarrierBytes(1)));
       if ((*wishes)["stages"] >= 4) return;
     }
   }
@@ -324,10 +330,10 @@ std::vector<RankedWishes> RankWishes(const WgmmaProblem& p) {
                             {"tile_n", tile_n},
                             {"producer_registers", 24},
                             {"tile_k", p.atom_elements()},
-                            {"in_flight", 1},
+                            {"in_flight", consumers == 1 ? 1 : 0},
                             {"store", p.tma_store ? 1 : 2},
                             {"cluster", 0},
-                            {"group", 8},
+                            {"group", pingpong ? 16 : 8},
                             {"raster", 0},
                             {"stream_k", stream_k}};
       if (stream_k > 0 && (pingpong || SplitTilesOf(p, wishes) == 0)) continue;
@@ -362,21 +368,24 @@ Schedule DefaultWgmmaSchedule(const Workload& workload, const Target& target) {
 
 // The cheapest of each kind of tile, and the cheapest few of them in pairs as well.
 std::vector<Schedule> SuggestWgmmaSchedules(const Workload& workload, const Target& target) {
-  constexpr size_t kMostKinds = 7, kMostPairs = 3;
+  constexpr size_t kMostKinds = 10, kMostSplit = 2, kMostPairs = 4;
   constexpr double kWorstCost = 1.25;  // times the least
   std::shared_ptr<const PreparedWgmma> prepared = *PrepareWgmma(workload, target);
   const WgmmaProblem& p = prepared->problem;
   const std::vector<RankedWishes> ranked = RankWishes(p);
   std::set<std::vector<int64_t>> seen;
+  size_t split_kinds = 0;
   std::vector<Schedule> suggestions;
   for (const RankedWishes& one : ranked) {
     if (seen.size() == kMostKinds || one.cost > kWorstCost * ranked.front().cost) break;
     WgmmaWishes wishes = one.wishes;
     const bool splits = wishes["stream_k"] > 0;
+    if (splits && split_kinds == kMostSplit) continue;
     if (!seen.insert({wishes["swap"], wishes["mode"], wishes["tile_m"], splits}).second) continue;
+    if (splits) ++split_kinds;
     WishStages(p, &wishes);
     suggestions.push_back(prepared->space.ClosestTo(wishes));
-    if (seen.size() > kMostPairs) continue;
+    if (splits || seen.size() > kMostPairs) continue;
     // The larger operand of a stage is the one to share.
     const bool columns_larger = wishes["tile_n"] > wishes["tile_m"];
     wishes["cluster"] = static_cast<int64_t>(

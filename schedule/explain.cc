@@ -61,6 +61,9 @@ std::string ExplainSpace(const ScheduleSpace& space) {
   }
   absl::StrAppend(&text, "total: ", CountText(space.space().Count()), " legal schedules\n");
   absl::StrAppend(&text, "default: ", space.DefaultSchedule().ToString(), "\n");
+  constexpr size_t kMostSuggestions = 16;
+  for (const Schedule& schedule : space.Suggestions(kMostSuggestions))
+    absl::StrAppend(&text, "suggested: ", schedule.ToString(), "\n");
   return text;
 }
 

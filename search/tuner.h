@@ -76,7 +76,7 @@ struct TuneOptions {
   uint64_t seed = 1;
   int batch = 16;
   bool use_starts =
-      true;             // false: neither default, incumbent nor the log's best are proposed first
+      true;  // false: no default, suggestion, incumbent nor the log's best are proposed first
   bool use_log = true;  // false: the model learns from this run alone
   bool run_finals = true;
   absl::Duration build_timeout = absl::Seconds(30);

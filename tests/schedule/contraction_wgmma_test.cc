@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -237,6 +238,37 @@ TEST(ContractionWgmma, SplitsTheTilesThatWholeWavesLeaveOver) {
   auto none = whole->space().IndexOf(*ParseSchedule(Splitting("remainder")));
   EXPECT_THAT(std::string(none.status().message()),
               HasSubstr("132 tiles of 128 k blocks on 132 SMs leave nothing to split"));
+}
+
+TEST(ContractionWgmma, SuggestsOtherKindsOfTilesAndPairs) {
+  auto space = WgmmaSpace(kLinear, "m=4096 n=32768 k=512");
+  const std::vector<Schedule> suggestions = space->Suggestions(16);
+  ASSERT_GE(suggestions.size(), 6u);
+  EXPECT_LE(suggestions.size(), 16u);
+  EXPECT_EQ(suggestions[0], space->DefaultSchedule());
+  std::set<std::string> tiles, clusters, all;
+  for (const Schedule& schedule : suggestions) {
+    EXPECT_TRUE(space->space().IndexOf(schedule).ok()) << schedule.ToString();
+    EXPECT_TRUE(all.insert(schedule.ToString()).second) << schedule.ToString();
+    for (const auto& [name, value] : schedule.decisions) {
+      if (name == "tile_m") tiles.insert(value);
+      if (name == "cluster") clusters.insert(value);
+    }
+  }
+  EXPECT_GE(tiles.size(), 2u);
+  EXPECT_GE(clusters.size(), 2u);
+}
+
+// Decode: both variants have their say, the default first.
+TEST(ContractionWgmma, SuggestionsOfSeveralVariantsTakeTurns) {
+  auto workload = Workload::Make(kLinear, {"m=64 n=6144 k=4096", "bf16"});
+  auto space = ScheduleSpace::Make(*workload, *FindTarget("cuda:h200"), AllVariants());
+  ASSERT_TRUE(space.ok()) << space.status();
+  const std::vector<Schedule> suggestions = (*space)->Suggestions(4);
+  ASSERT_EQ(suggestions.size(), 4u);
+  EXPECT_EQ(suggestions[0], (*space)->DefaultSchedule());
+  EXPECT_EQ(suggestions[0].variant, "contraction.skinny");
+  EXPECT_EQ(suggestions[1].variant, "contraction.wgmma");
 }
 
 TEST(ContractionSkinny, FitsSeveralCtasInAnSm) {
