@@ -82,9 +82,7 @@ class OperandCopy {
             Value* in_batch = b.CreateSub(own, b.CreateMul(batch, per_batch));
             Value* line = b.CreateUDiv(in_batch, pieces);
             Value* piece = b.CreateSub(in_batch, b.CreateMul(line, pieces));
-            copies.push_back(LoadPiece(Wide(batch), Wide(line), piece));
-            copies.back().whole = b.CreateAnd(exists, b.CreateNot(copies.back().beyond));
-            copies.back().beyond = b.CreateAnd(exists, copies.back().beyond);
+            copies.push_back(LoadPiece(Wide(batch), Wide(line), piece, exists));
           }
           for (const Piece& copy : copies) {
             Value* words = ShiftedPiece(k_, copy.low, copy.high, copy.off);
@@ -92,7 +90,6 @@ class OperandCopy {
               b.CreateAlignedStore(words, b.CreateGEP(b.getInt8Ty(), k_.entry.workspace, copy.to),
                                    llvm::Align(kPieceBytes));
             });
-            k_.m.If(copy.beyond, [&] { CopyElements(copy); });
           }
           number.Set(b.CreateAdd(now, k_.I32(kPiecesAtOnce * stride)));
         });
@@ -102,12 +99,9 @@ class OperandCopy {
   struct Piece {
     Value* low;  // the aligned piece that it begins in, and the next
     Value* high;
-    Value* off;              // bytes from the first one's start
-    Value* to;               // bytes from the workspace's start
-    Value* address;          // of its first byte
-    Value* left;             // bytes of the line from there on, i32
-    Value* beyond;           // i1: an aligned piece reaches beyond the tensor, and was not read
-    Value* whole = nullptr;  // i1: it is there, and was read
+    Value* off;    // bytes from the first one's start
+    Value* to;     // bytes from the workspace's start
+    Value* whole;  // i1: it is there, and was read
   };
 
   Value* Wide(Value* value) { return k_.b.CreateZExt(value, k_.b.getInt64Ty()); }
@@ -130,8 +124,8 @@ class OperandCopy {
                        b.CreateNSWMul(elements, k_.m.Int(bytes_)));
   }
 
-  // Those of the piece that the line has.
-  void CopyElements(const Piece& copy) {
+  // Copies the elements of the piece at `address` that the line has: `left` bytes, or 16.
+  void CopyElements(Value* address, Value* left, Value* to_bytes) {
     llvm::IRBuilder<>& b = k_.b;
     llvm::Type* element = b.getIntNTy(8 * bytes_);
     DeviceVariable at(k_.m, "element");
@@ -140,19 +134,19 @@ class OperandCopy {
         k_.m, "element",
         [&] {
           return b.CreateAnd(b.CreateICmpULT(at.Get(), k_.I32(kPieceBytes)),
-                             b.CreateICmpULT(at.Get(), copy.left));
+                             b.CreateICmpULT(at.Get(), left));
         },
         [&] {
           Value* now = Wide(at.Get());
-          Value* from = b.CreateIntToPtr(b.CreateAdd(copy.address, now), b.getPtrTy(1));
-          Value* to = b.CreateGEP(b.getInt8Ty(), k_.entry.workspace, b.CreateAdd(copy.to, now));
+          Value* from = b.CreateIntToPtr(b.CreateAdd(address, now), b.getPtrTy(1));
+          Value* to = b.CreateGEP(b.getInt8Ty(), k_.entry.workspace, b.CreateAdd(to_bytes, now));
           b.CreateAlignedStore(b.CreateAlignedLoad(element, from, llvm::Align(bytes_)), to,
                                llvm::Align(bytes_));
           at.Set(b.CreateAdd(at.Get(), k_.I32(bytes_)));
         });
   }
 
-  Piece LoadPiece(Value* batch, Value* line, Value* piece) {
+  Piece LoadPiece(Value* batch, Value* line, Value* piece, Value* exists) {
     llvm::IRBuilder<>& b = k_.b;
     std::vector<Value*> indices = reads_.AtBatch(source_, batch);
     if (operand_.transposed) {
@@ -172,15 +166,16 @@ class OperandCopy {
     Value* reaches = b.CreateICmpUGT(b.CreateAdd(left, off), k_.I32(kPieceBytes));
     Value* next = b.CreateSelect(reaches, b.CreateAdd(aligned, k_.m.Int(kPieceBytes)), aligned);
     Value* beyond = b.CreateICmpUGT(b.CreateAdd(next, k_.m.Int(kPieceBytes)), end_);
-    // Something that may be read, in its stead.
-    Value* workspace = b.CreatePtrToInt(k_.entry.workspace, b.getInt64Ty());
-    Value* low = Load(b.CreateSelect(beyond, workspace, aligned));
-    Value* high = Load(b.CreateSelect(beyond, workspace, next));
     Value* at = b.CreateAdd(b.CreateNSWMul(batch, k_.m.Int(operand_.lines)), line);
     at = b.CreateNSWMul(at, k_.m.Int(operand_.pitch * bytes_));
     at = b.CreateAdd(at, b.CreateMul(Wide(piece), k_.m.Int(kPieceBytes)));
     at = b.CreateAdd(at, k_.m.Int(operand_.workspace_offset));
-    return {low, high, off, at, address, left, beyond};
+    // At once, so that its address need not be kept. In its stead something is read that may be.
+    k_.m.If(b.CreateAnd(exists, beyond), [&] { CopyElements(address, left, at); });
+    Value* workspace = b.CreatePtrToInt(k_.entry.workspace, b.getInt64Ty());
+    Value* low = Load(b.CreateSelect(beyond, workspace, aligned));
+    Value* high = Load(b.CreateSelect(beyond, workspace, next));
+    return {low, high, off, at, b.CreateAnd(exists, b.CreateNot(beyond))};
   }
 
   Value* Load(Value* address) {
