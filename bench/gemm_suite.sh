@@ -3,7 +3,7 @@
 # a time limit of its own, with what a part left behind kept if it is cut short.
 #
 #   bench/gemm_suite.sh [PART ...] --shapes FILE.csv [--bundle FILE] [--out DIR] [--log FILE] [--rounds N]
-#                       [--triton FILE.py]
+#                       [--trials N] [--triton FILE.py]
 #
 # Parts, all by default:
 #   plain dependent   the shapes of the file (name,m,n,k,…) against the library's best algorithm, in both regimes
@@ -15,12 +15,13 @@
 # DIR receives for each part PART.json (reports of `tune --json`), PART.err and PART.md (its table), and log.jsonl, the log as exported,
 # which --log goes on from. All tables are printed at the end.
 # --rounds: that decide in `plain` (10); the other parts, whose claims are means, have six. Idles are 200 ms, in `random` 100 ms.
-# Seconds for each part: $PLAIN_SECONDS … (below). What a part needs was about 12 s a shape in `plain`, 9 in `dependent`, `types` and
-# `fused`, 6 in `random`; a part that runs out of its seconds keeps the shapes that are done.
+# --trials: screened for each shape (32), but in `random` (48) and `converge`.
+# Seconds for each part: $PLAIN_SECONDS … (below). A shape took 10.5 s with ten rounds and 48 trials, about 7 with six and 32; a part
+# that runs out of its seconds keeps the shapes that are done. Without `converge` and `triton` all parts together want some 850 s.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 
-out=suite-out shapes= bundle= log= rounds=10 triton= parts=
+out=suite-out shapes= bundle= log= rounds=10 trials=32 triton= parts=
 while [ $# -gt 0 ]; do
   case $1 in
     --bundle) bundle=$2; shift ;;
@@ -28,6 +29,7 @@ while [ $# -gt 0 ]; do
     --log) log=$2; shift ;;
     --shapes) shapes=$2; shift ;;
     --rounds) rounds=$2; shift ;;
+    --trials) trials=$2; shift ;;
     --triton) triton=$2; shift ;;
     plain | dependent | random | converge | types | fused | triton) parts="$parts $1" ;;
     *) echo "gemm_suite.sh: '$1' is neither a part (plain, dependent, random, converge, types, fused, triton) nor a flag" >&2; exit 2 ;;
@@ -60,17 +62,17 @@ for part in $parts; do
   case $part in
     plain)
       gemm_suite shapes "$shapes" >"$out/plain.tw"
-      tune plain "${PLAIN_SECONDS:-410}" --effort claim --rounds "$rounds"
+      tune plain "${PLAIN_SECONDS:-340}" --effort claim --rounds "$rounds" --trials "$trials"
       table plain
       ;;
     dependent)
       gemm_suite shapes "$shapes" >"$out/dependent.tw"
-      tune dependent "${DEPENDENT_SECONDS:-300}" --effort claim --rounds 6 --regime chain=dependent
+      tune dependent "${DEPENDENT_SECONDS:-230}" --effort claim --rounds 6 --trials "$trials" --regime chain=dependent
       table dependent
       ;;
     random)
       gemm_suite random 20261130 40 >"$out/random.tw"
-      tune random "${RANDOM_SECONDS:-260}" --effort quick
+      tune random "${RANDOM_SECONDS:-230}" --effort quick
       table random
       ;;
     converge)
@@ -87,20 +89,20 @@ for part in $parts; do
       six >"$out/six.csv"
       { gemm_suite shapes "$out/six.csv" f16 | sed 's/ x1/_f16 x1/'
         gemm_suite shapes "$out/six.csv" e4m3,C:bf16 | sed 's/ x1/_e4m3 x1/'; } >"$out/types.tw"
-      tune types "${TYPES_SECONDS:-120}" --effort claim --rounds 6
+      tune types "${TYPES_SECONDS:-90}" --effort claim --rounds 6 --trials "$trials"
       table types
       ;;
     fused)
       : >"$out/fused.tw"
-      for size in '4096 4096 4096' '1024 4096 1024' '16 11008 4096'; do
+      for size in '4096 4096 4096' '1024 4096 1024'; do
         # shellcheck disable=SC2086
         set -- $size
         echo "gelu_${1}_${2}_${3} 'C[m,n] = gelu(sum(k: A[m,k] * B[n,k]) + bias[n])' m=$1 n=$2 k=$3 bf16" >>"$out/fused.tw"
       done
-      tune fused "${FUSED_SECONDS:-40}" --effort claim --rounds 6
+      tune fused "${FUSED_SECONDS:-35}" --effort claim --rounds 6 --trials "$trials"
       table fused
       if python3 -c 'import torch' 2>/dev/null; then
-        timeout -k 10 "${TORCH_SECONDS:-90}" python3 "$here/../examples/pytorch/time_fused.py" "$out/fused.tw" >"$out/torch.md" 2>"$out/torch.err" || true
+        timeout -k 10 "${TORCH_SECONDS:-60}" python3 "$here/../examples/pytorch/time_fused.py" "$out/fused.tw" >"$out/torch.md" 2>"$out/torch.err" || true
       fi
       ;;
     triton)
