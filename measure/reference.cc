@@ -1,5 +1,6 @@
 #include "measure/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -7,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "measure/inputs.h"
 #include "schedule/interpreter.h"
+#include "schedule/match.h"
 
 namespace tilewright {
 namespace {
@@ -160,6 +162,24 @@ absl::StatusOr<std::vector<Expected>> MakeReferences(
     references.push_back(std::move(expected));
   }
   return references;
+}
+
+double AccumulatorRoundoff(const Workload& workload) {
+  double roundoff = 0;
+  if (const absl::StatusOr<Contraction> match = MatchContraction(workload); match.ok()) {
+    const bool eight_bits =
+        std::any_of(workload.parameters().begin(), workload.parameters().end(), [&](int tensor) {
+          const ElementTypeInfo& type = Info(workload.layout(tensor).type);
+          return type.is_float && type.bytes == 1;
+        });
+    const auto terms = static_cast<double>(match->K(workload.LowestSizes()));
+    if (eight_bits) roundoff = std::ldexp(1.0, -12) / std::max(terms, 1.0);
+  }
+  for (int tensor : workload.parameters()) {
+    const ElementType accumulator = Info(workload.layout(tensor).type).accumulator;
+    roundoff = std::max(roundoff, Info(accumulator).unit_roundoff);
+  }
+  return roundoff;
 }
 
 }  // namespace tilewright

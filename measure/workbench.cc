@@ -10,9 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "measure/builder_pool.h"
+#include "measure/built_ahead.h"
 #include "measure/frames.h"
 #include "measure/inputs.h"
 #include "measure/protocol.h"
+#include "measure/reference.h"
 #include "measure/runner_link.h"
 #include "measure/statistics.h"
 #include "schedule/variant.h"
@@ -66,17 +68,6 @@ v1::BuiltKernel MessageOf(const Kernel& kernel) {
   message.set_recipe_json(kernel.RecipeJson());
   for (const CodeObject& object : kernel.objects) message.add_objects(object.bytes);
   return message;
-}
-
-// The unit roundoff of what the workload's sums accumulate in: the coarsest of its parameters'
-// accumulators, 0 for integers.
-double AccumulatorRoundoff(const Workload& workload) {
-  double roundoff = 0;
-  for (int tensor : workload.parameters()) {
-    const ElementType accumulator = Info(workload.layout(tensor).type).accumulator;
-    roundoff = std::max(roundoff, Info(accumulator).unit_roundoff);
-  }
-  return roundoff;
 }
 
 // Time spent at work; what overlaps counts once. Thread-safe.
@@ -140,8 +131,14 @@ class LocalWorkbench : public Workbench {
   std::vector<BuildOutcome> Build(const Workload& workload, absl::Span<const Schedule> schedules,
                                   absl::Duration timeout) override {
     const BusyStretch busy(&busy_);
+    std::vector<BuildOutcome> outcomes(schedules.size());
     std::vector<v1::BuildTask> tasks;
-    for (const Schedule& schedule : schedules) {
+    std::vector<size_t> numbers;  // of the tasks' schedules
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      const Schedule& schedule = schedules[i];
+      const bool dumped = !options_.dump_directory.empty();
+      if (!dumped && ahead_.Find(workload, schedule.ToString(), &outcomes[i])) continue;
+      numbers.push_back(i);
       v1::BuildTask& task = tasks.emplace_back();
       task.set_workload_text(workload.canonical_text());
       task.set_target_text(device_.target.ToString());
@@ -151,9 +148,18 @@ class LocalWorkbench : public Workbench {
                                              Sha256Hex(schedule.ToString()).substr(0, 16)));
       }
     }
-    std::vector<BuildOutcome> outcomes;
-    for (const v1::BuiltKernel& built : BuildAll(tasks, timeout)) {
-      outcomes.push_back(OutcomeOf(built));
+    const bool first = ahead_.Begin(workload);
+    if (first) {
+      for (v1::BuildTask& task : SessionTasks(workload)) tasks.push_back(std::move(task));
+    }
+    std::vector<v1::BuiltKernel> built = BuildAll(tasks, timeout);
+    for (size_t t = 0; t < numbers.size(); ++t) {
+      outcomes[numbers[t]] = OutcomeOf(built[t]);
+      if (first) ahead_.Keep(workload, tasks[t].schedule(), outcomes[numbers[t]]);
+    }
+    if (first) {
+      built.erase(built.begin(), built.begin() + static_cast<std::ptrdiff_t>(numbers.size()));
+      ahead_.KeepSession(workload, std::move(built));
     }
     return outcomes;
   }
@@ -188,6 +194,7 @@ class LocalWorkbench : public Workbench {
     std::lock_guard<std::mutex> lock(builders_mutex_);
     return builders_->Build(tasks, timeout);
   }
+  std::vector<v1::BuildTask> SessionTasks(const Workload& workload) const;
   absl::Status AddKernels(const Workload& workload, absl::Duration timeout,
                           children::OpenSession* request);
   absl::StatusOr<children::OpenSession> DescribeSession(const SessionSpec& spec);
@@ -208,6 +215,7 @@ class LocalWorkbench : public Workbench {
   const DeviceDescription device_;
   const WorkbenchOptions options_;
   const int host_cores_;  // for builders, and for making inputs
+  BuiltAhead ahead_;
   std::mutex builders_mutex_;
   std::unique_ptr<BuilderPool> builders_;
   std::unique_ptr<RunnerLink> runner_;  // null: to be started
@@ -226,14 +234,8 @@ absl::Status LocalWorkbench::Quarantine(std::string reason) {
   return absl::UnavailableError(absl::StrCat("device lost: ", quarantine_reason_));
 }
 
-// What every session has, a probe's too: the device, the reference and, on a GPU, the check. Both
-// are built at once.
-absl::Status LocalWorkbench::AddKernels(const Workload& workload, absl::Duration timeout,
-                                        children::OpenSession* request) {
-  request->set_target_text(device_.target.ToString());
-  request->set_device_uuid(device_.uuid);
-  request->set_timer(device_.timer);
-  request->set_cores(host_cores_);
+// The reference and, on a GPU, the check.
+std::vector<v1::BuildTask> LocalWorkbench::SessionTasks(const Workload& workload) const {
   v1::BuildTask task;
   task.set_workload_text(workload.canonical_text());
   task.set_target_text(device_.target.ToString());
@@ -243,7 +245,21 @@ absl::Status LocalWorkbench::AddKernels(const Workload& workload, absl::Duration
     task.set_device_check(true);
     tasks.push_back(task);
   }
-  std::vector<v1::BuiltKernel> built = BuildAll(tasks, timeout);
+  return tasks;
+}
+
+// What every session has, a probe's too: the device and the kernels of SessionTasks.
+absl::Status LocalWorkbench::AddKernels(const Workload& workload, absl::Duration timeout,
+                                        children::OpenSession* request) {
+  request->set_target_text(device_.target.ToString());
+  request->set_device_uuid(device_.uuid);
+  request->set_timer(device_.timer);
+  request->set_cores(host_cores_);
+  std::vector<v1::BuiltKernel> built = ahead_.Session(workload);
+  if (built.empty()) {
+    built = BuildAll(SessionTasks(workload), timeout);
+    if (ahead_.Begin(workload)) ahead_.KeepSession(workload, built);
+  }
   if (built[0].has_failure()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the reference kernel cannot be built: ", built[0].failure().text()));
