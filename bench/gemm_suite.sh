@@ -62,17 +62,17 @@ for part in $parts; do
   case $part in
     plain)
       gemm_suite shapes "$shapes" >"$out/plain.tw"
-      tune plain "${PLAIN_SECONDS:-340}" --effort claim --rounds "$rounds" --trials "$trials"
+      tune plain "${PLAIN_SECONDS:-350}" --effort claim --rounds "$rounds" --trials "$trials"
       table plain
       ;;
     dependent)
       gemm_suite shapes "$shapes" >"$out/dependent.tw"
-      tune dependent "${DEPENDENT_SECONDS:-230}" --effort claim --rounds 6 --trials "$trials" --regime chain=dependent
+      tune dependent "${DEPENDENT_SECONDS:-240}" --effort claim --rounds 6 --trials "$trials" --regime chain=dependent
       table dependent
       ;;
     random)
       gemm_suite random 20261130 40 >"$out/random.tw"
-      tune random "${RANDOM_SECONDS:-230}" --effort quick
+      tune random "${RANDOM_SECONDS:-250}" --effort quick
       table random
       ;;
     converge)
@@ -89,7 +89,7 @@ for part in $parts; do
       six >"$out/six.csv"
       { gemm_suite shapes "$out/six.csv" f16 | sed 's/ x1/_f16 x1/'
         gemm_suite shapes "$out/six.csv" e4m3,C:bf16 | sed 's/ x1/_e4m3 x1/'; } >"$out/types.tw"
-      tune types "${TYPES_SECONDS:-90}" --effort claim --rounds 6 --trials "$trials"
+      tune types "${TYPES_SECONDS:-95}" --effort claim --rounds 6 --trials "$trials"
       table types
       ;;
     fused)
