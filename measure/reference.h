@@ -43,7 +43,7 @@ absl::Status CompareWithInterpreter(const Workload& workload, const Sizes& sizes
 //
 // Tensor cores align the products of 8-bit numbers to the largest of an instruction and keep some
 // 13 bits below it (seen on an H200: of 48 kernels of e4m3 with sums of 317 to 1024 terms, each had
-// a few of 10^4 elements up to 1.4 times an f32 bound away). Such an error belongs to a product,
+// a few of 10^4 elements up to 1.5 times an f32 bound away). Such an error belongs to a product,
 // not to the sum so far: beside E = 8 u sqrt(K) sum|term| it is about 8 * 2^-12 * sum|term| /
 // sqrt(K), which the roundoff 2^-12 / K comes to.
 double AccumulatorRoundoff(const Workload& workload);
