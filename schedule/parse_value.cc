@@ -211,11 +211,22 @@ Parsed ProgramParser::ParseProduct() {
   return gather();
 }
 
+namespace {
+
+bool HasIndex(const Expr& expr) {
+  bool found = false;
+  Walk(expr, [&](const Expr& e) { found = found || e.kind == Expr::Kind::kIndexValue; });
+  return found;
+}
+
+}  // namespace
+
 Parsed ProgramParser::ParseDivision(Parsed left, const Token& symbol, Parsed right) {
   if (!ok()) return {};
   const std::optional<AffineIndex> numerator =
       left.is_integral ? ToAffine(*left.expr) : std::nullopt;
-  if (left.is_integral && !numerator.has_value()) {
+  // Large numbers without an index are values.
+  if (left.is_integral && !numerator.has_value() && HasIndex(*left.expr)) {
     Fail(left.expr->span, "the numbers of an index expression stay within 2^40");
     return {};
   }

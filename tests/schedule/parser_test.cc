@@ -224,6 +224,18 @@ TEST(Parse, RejectsWhatIsNestedTooDeeplyOrTooLong) {
             "the expression has 40000 bytes; at most 32768 are accepted");
 }
 
+TEST(Parse, DividesLargeNumbersAsValuesAndRefusesThemBesideIndices) {
+  for (const std::string text :
+       {"Y[] = 9405555555555555328 / 5", "Y[] = (9405555555555555328 + 1) / 5"}) {
+    const auto program = ParseProgram(text);
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_EQ(ToString(*program), text);
+  }
+  const auto beside = ParseProgram("Y[i] = X[i] * ((i + 9405555555555555328) / 5)");
+  EXPECT_THAT(FirstLine(beside.status()),
+              testing::HasSubstr("the numbers of an index expression stay within 2^40"));
+}
+
 // Damaged texts give errors, never crashes.
 TEST(Parse, SurvivesDamagedTexts) {
   std::mt19937_64 random(3);
