@@ -137,6 +137,22 @@ std::vector<std::string> RangeRows(absl::Span<const SizeRange> sizes) {
 
 }  // namespace
 
+std::string ArgumentRow(const Argument& argument) {
+  switch (argument.kind) {
+    case Argument::Kind::kBuffer:
+      return absl::StrCat("{TW_FROM_BUFFER, ", argument.number, ", 0}");
+    case Argument::Kind::kSize:
+      return absl::StrCat("{TW_FROM_SIZE, ", argument.number, ", 0}");
+    case Argument::Kind::kInteger:
+      return absl::StrCat("{TW_FROM_CONSTANT, 0, INT64_C(", argument.value, ")}");
+    case Argument::Kind::kTensorMap:
+      return absl::StrCat("{TW_FROM_TENSOR_MAP, ", argument.number, ", 0}");
+    case Argument::Kind::kWorkspace:
+      return absl::StrCat("{TW_FROM_WORKSPACE, 0, INT64_C(", argument.value, ")}");
+  }
+  return "";
+}
+
 std::string CTable(const std::string& type, const std::string& name, std::vector<std::string> rows,
                    const std::string& last_row) {
   rows.push_back(last_row);

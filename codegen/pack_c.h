@@ -19,6 +19,10 @@ namespace tilewright {
 std::string CTable(const std::string& type, const std::string& name, std::vector<std::string> rows,
                    const std::string& last_row);
 
+// A tw_argument: where a launch's argument comes from. The sources that no CPU kernel has are in
+// the types of GPU launchers only.
+std::string ArgumentRow(const Argument& argument);
+
 // `static const tw_kernel tw_kernel_NAME = {`, before it the tables that it names, and its first
 // member, the domain; the launcher's own members and `};` follow.
 std::string BeginKernelTable(const PackEntry& entry, const std::string& own_tables);

@@ -164,22 +164,6 @@ std::string WidthName(const char* kind, const char* before_width, int bytes) {
                       bytes == 0 ? "NONE" : absl::StrCat(before_width, bytes, "B"));
 }
 
-std::string CudaArgumentRow(const Argument& argument) {
-  switch (argument.kind) {
-    case Argument::Kind::kBuffer:
-      return absl::StrCat("{TW_FROM_BUFFER, ", argument.number, ", 0}");
-    case Argument::Kind::kSize:
-      return absl::StrCat("{TW_FROM_SIZE, ", argument.number, ", 0}");
-    case Argument::Kind::kInteger:
-      return absl::StrCat("{TW_FROM_CONSTANT, 0, INT64_C(", argument.value, ")}");
-    case Argument::Kind::kTensorMap:
-      return absl::StrCat("{TW_FROM_TENSOR_MAP, ", argument.number, ", 0}");
-    case Argument::Kind::kWorkspace:
-      return absl::StrCat("{TW_FROM_WORKSPACE, 0, INT64_C(", argument.value, ")}");
-  }
-  return "";
-}
-
 // Adds the terms' rows; returns the tw_sum that means them.
 std::string AddTerms(const Stride& stride, std::vector<std::string>* terms) {
   const size_t first = terms->size();
@@ -263,8 +247,7 @@ std::string CudaKernelTables(const PackEntry& entry, const Code& code) {
   for (size_t i = 0; i < kernel.launches.size(); ++i) {
     const Launch& launch = kernel.launches[i];
     std::vector<std::string> arguments;
-    for (const Argument& argument : launch.arguments)
-      arguments.push_back(CudaArgumentRow(argument));
+    for (const Argument& argument : launch.arguments) arguments.push_back(ArgumentRow(argument));
     const std::string table = absl::StrCat("tw_arguments_", name, "_", i);
     absl::StrAppend(&own, CTable("tw_argument", table, arguments, "{TW_FROM_CONSTANT, 0, 0}"));
     launches.push_back(absl::StrCat("{", code.FunctionOf(kernel.objects.front(), launch.entry),

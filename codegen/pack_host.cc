@@ -186,21 +186,6 @@ static int tw_call(const tw_case* cases, int32_t case_count, void* const* buffer
 }
 )";
 
-std::string HostArgumentRow(const Argument& argument) {
-  switch (argument.kind) {
-    case Argument::Kind::kBuffer:
-      return absl::StrCat("{TW_FROM_BUFFER, ", argument.number, ", 0}");
-    case Argument::Kind::kSize:
-      return absl::StrCat("{TW_FROM_SIZE, ", argument.number, ", 0}");
-    case Argument::Kind::kInteger:
-      return absl::StrCat("{TW_FROM_CONSTANT, 0, INT64_C(", argument.value, ")}");
-    case Argument::Kind::kTensorMap:
-    case Argument::Kind::kWorkspace:
-      break;  // of GPUs, whose arguments CheckHostKernel refuses
-  }
-  return "";
-}
-
 // The tables of one kernel, named after the function.
 std::string HostKernelTables(const PackEntry& entry) {
   const std::string& name = entry.item.name;
@@ -210,8 +195,7 @@ std::string HostKernelTables(const PackEntry& entry) {
   for (int i = 0; i < kernel.launches.size(); ++i) {
     const Launch& launch = kernel.launches[i];
     std::vector<std::string> arguments;
-    for (const Argument& argument : launch.arguments)
-      arguments.push_back(HostArgumentRow(argument));
+    for (const Argument& argument : launch.arguments) arguments.push_back(ArgumentRow(argument));
     const std::string table = absl::StrCat("tw_arguments_", name, "_", i);
     absl::StrAppend(&own, CTable("tw_argument", table, arguments, "{TW_FROM_CONSTANT, 0, 0}"));
     launches.push_back(absl::StrCat("{", launch.entry, ", ", launch.threads, ", ",

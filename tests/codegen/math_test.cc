@@ -122,7 +122,9 @@ void ExpectWithinBound(const std::string& type, const Target& target) {
       const long double exact = Exact(info.function, x[i]);
       if (std::isnan(exact) || std::abs(exact) > std::numeric_limits<T>::max()) {
         // Where the true value overflows, either the largest number or infinity is right.
-        if (std::isnan(exact)) EXPECT_TRUE(std::isnan(y[i])) << info.name << "(" << x[i] << ")";
+        if (std::isnan(exact)) {
+          EXPECT_TRUE(std::isnan(y[i])) << info.name << "(" << x[i] << ")";
+        }
         continue;
       }
       const double error = static_cast<double>(std::abs(y[i] - exact));
