@@ -11,6 +11,7 @@
 #include "schedule/library_product.h"
 #include "search/log_sink.h"
 #include "search/model_surrogate.h"
+#include "search/run_finals.h"
 #include "search/run_results.h"
 #include "search/search_state.h"
 #include "search/starts.h"
@@ -33,7 +34,7 @@ class Tuner {
     absl::Status status = resume ? Resume(*resume) : Begin();
     if (!status.ok()) return status;
     status = Screen();
-    if (status.ok() && options_.run_finals && !Stopped()) status = HoldFinals();
+    if (status.ok() && options_.run_finals && !Stopped()) status = DecideByFinals();
     const bool interrupted = Stopped();
     const absl::StatusOr<TuneReport> report =
         status.ok() ? MakeReport(interrupted) : absl::StatusOr<TuneReport>(status);
@@ -293,116 +294,48 @@ class Tuner {
     return std::min(QualifyingTime() + DecidingTime(), 0.4 * options_.time_limit);
   }
 
-  absl::StatusOr<std::vector<Entrant>> HoldRounds(const std::vector<std::string>& schedules,
-                                                  int rounds, int idle_ms, uint64_t order_seed,
-                                                  v1::FinalsResult* raw) {
-    v1::Finals finals;
-    for (const std::string& schedule : schedules) finals.add_schedules(schedule);
-    finals.set_rounds(rounds);
-    finals.set_idle_ms(idle_ms);
-    finals.set_order_seed(order_seed);
+  // Waits for the rounds, at most until the run is told to stop.
+  absl::StatusOr<v1::FinalsResult> HoldRounds(const v1::Finals& finals, FinalsStage stage) {
     absl::StatusOr<std::string> id = context_.client->Finals(spec_.run_id(), finals);
     if (!id.ok()) return id.status();
     while (!finals_.contains(*id)) {
       if (Stopped()) return absl::CancelledError("stopped");
       if (absl::Status status = Receive(absl::Milliseconds(200)); !status.ok()) return status;
-      Report(rounds == rules_.qualifying_rounds ? TuneProgress::Phase::kQualifying
-                                                : TuneProgress::Phase::kDeciding);
+      Report(stage == FinalsStage::kDeciding ? TuneProgress::Phase::kDeciding
+                                             : TuneProgress::Phase::kQualifying);
     }
-    *raw = finals_[*id];
-    if (raw->has_failure()) {
-      return absl::UnavailableError(
-          absl::StrCat("finals failed: ", raw->failure().kind(), ": ", raw->failure().text()));
-    }
-    std::vector<Entrant> entrants;
-    for (const v1::FinalsResult::Entrant& entrant : raw->entrants()) {
-      Entrant e{.schedule = entrant.schedule()};
-      if (entrant.has_failure() && IsLibraryText(entrant.schedule())) {
-        library_failure_ = entrant.failure().text();
-      } else if (entrant.has_failure()) {
-        Warn(absl::StrCat(entrant.schedule(), " failed in the finals: ", entrant.failure().kind(),
-                          ": ", entrant.failure().text()));
-      } else {
-        e.round_seconds.assign(entrant.round_seconds().begin(), entrant.round_seconds().end());
-      }
-      entrants.push_back(std::move(e));
-    }
-    return entrants;
+    return finals_[*id];
   }
 
-  static bool IsLibraryText(const std::string& text) {
-    const absl::StatusOr<Schedule> schedule = ParseSchedule(text);
-    return schedule.ok() && IsLibrary(*schedule);
-  }
-
-  // The algorithm of the library that competes, if one does: the best of two short rounds. Its
-  // algorithms differ by much more than such rounds scatter, so they need no long idles.
-  absl::Status ChooseLibrary() {
-    constexpr int kShortIdleMs = 20;
-    std::vector<std::string> algorithms;
-    for (const Schedule& schedule :
-         LibrarySchedules(task_.workload, context_.target, task_.regime.at, context_.libraries)) {
-      algorithms.push_back(schedule.ToString());
-    }
-    if (algorithms.empty()) return absl::OkStatus();
-    v1::FinalsResult raw;
-    FinalsRules one = rules_;
-    one.finalists = 1;
-    const absl::StatusOr<std::vector<Entrant>> rounds =
-        HoldRounds(algorithms, one.qualifying_rounds, kShortIdleMs, record_.seed + 2, &raw);
-    if (!rounds.ok()) return rounds.status();
-    const std::vector<std::string> best = ChooseFinalists(*rounds, one);
-    if (best.empty()) {
-      Warn(absl::StrCat("the library does not compete: ", library_failure_));
-    } else {
-      library_ = best[0];
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status HoldFinals() {
+  absl::Status DecideByFinals() {
     if (results_->costs().empty())
       return absl::OkStatus();  // nothing to decide: the report says so
-    const std::string anchor = record_.workloads[0].anchor_schedule;
-    const std::string default_schedule = space_->DefaultSchedule().ToString();
-    std::vector<std::string> finalists = ChooseQualifiers(results_->costs(), anchor, rules_);
-    v1::FinalsResult raw;
-    const bool late =
-        absl::Now() + DecidingTime() + QualifyingTime() / 2 > started_ + options_.time_limit;
-    if (late && static_cast<int>(finalists.size()) > rules_.finalists) {
-      // No time to qualify: screening decides who enters.
-      finalists.resize(rules_.finalists);
-    } else if (static_cast<int>(finalists.size()) > rules_.finalists) {
-      absl::StatusOr<std::vector<Entrant>> qualifying = HoldRounds(
-          finalists, rules_.qualifying_rounds, rules_.qualifying_idle_ms, record_.seed, &raw);
-      if (absl::IsCancelled(qualifying.status())) return absl::OkStatus();
-      if (!qualifying.ok()) return qualifying.status();
-      finalists = ChooseFinalists(*qualifying, rules_);
+    FinalsField field{.costs = results_->costs(),
+                      .anchor = record_.workloads[0].anchor_schedule,
+                      .default_schedule = space_->DefaultSchedule().ToString(),
+                      .seed = record_.seed};
+    for (const Schedule& schedule :
+         LibrarySchedules(task_.workload, context_.target, task_.regime.at, context_.libraries)) {
+      field.library_algorithms.push_back(schedule.ToString());
     }
-    EndPhase("qualifying");
-    std::vector<std::string> field = finalists;
-    for (const std::string& schedule : {anchor, default_schedule}) {
-      if (std::find(field.begin(), field.end(), schedule) == field.end()) field.push_back(schedule);
-    }
-    if (absl::Status status = ChooseLibrary(); !status.ok()) {
-      return absl::IsCancelled(status) ? absl::OkStatus() : status;
-    }
-    if (!library_.empty()) field.push_back(library_);
-    EndPhase("choosing the library's algorithm");
-    absl::StatusOr<std::vector<Entrant>> deciding =
-        HoldRounds(field, rules_.deciding_rounds, rules_.idle_ms, record_.seed + 1, &raw);
-    EndPhase("deciding");
-    if (absl::IsCancelled(deciding.status())) return absl::OkStatus();
-    if (!deciding.ok()) return deciding.status();
-    // A library is measured against, but cannot be packed.
-    std::vector<Entrant> own;
-    for (const Entrant& entrant : *deciding) {
-      if (entrant.schedule != library_) own.push_back(entrant);
-    }
-    absl::StatusOr<FinalsDecision> decision = Decide(own, anchor);
-    if (!decision.ok()) return decision.status();
-    deciding_ = *std::move(deciding);
-    return RecordVerdict(*decision, raw);
+    field.has_time_to_qualify =
+        absl::Now() + DecidingTime() + QualifyingTime() / 2 <= started_ + options_.time_limit;
+    const FinalsCalls calls{.hold = [&](const v1::Finals& finals,
+                                        FinalsStage stage) { return HoldRounds(finals, stage); },
+                            .warn = [&](std::string warning) { Warn(std::move(warning)); },
+                            .ended =
+                                [&](FinalsStage stage) {
+                                  EndPhase(stage == FinalsStage::kQualifying ? "qualifying"
+                                           : stage == FinalsStage::kLibrary
+                                               ? "choosing the library's algorithm"
+                                               : "deciding");
+                                }};
+    absl::StatusOr<FinalsOutcome> outcome = HoldFinals(field, rules_, calls);
+    if (absl::IsCancelled(outcome.status())) return absl::OkStatus();
+    if (!outcome.ok()) return outcome.status();
+    deciding_ = std::move(outcome->deciding);
+    library_ = std::move(outcome->library);
+    return RecordVerdict(outcome->decision, outcome->raw);
   }
 
   // Of the deciding rounds; empty if it had none.
@@ -594,8 +527,7 @@ class Tuner {
   bool exhausted_ = false;
   bool paused_ = false;
   std::map<std::string, v1::FinalsResult> finals_;  // by item id
-  std::string library_;          // the schedule that competes for a library; empty: none
-  std::string library_failure_;  // of an algorithm, the last
+  std::string library_;  // the schedule that competed for a library; empty: none
   std::vector<Entrant> deciding_;
   std::optional<VerdictRow> verdict_;
   std::vector<std::string> warnings_;
