@@ -264,7 +264,7 @@ TEST_F(CommandLine, ThePackOfTheExampleForCudaIsWhatTheExampleCalls) {
     GTEST_SKIP() << "no ptxas: the kernels have instructions of sm_90a alone";
   }
   ASSERT_EQ(built.code, 0) << built.output;
-  for (const std::string file :
+  for (const std::string& file :
        {absl::StrCat(TILEWRIGHT_EXAMPLES, "/pack_cuda/demo.c"), Path("gpu_kernels/launcher.c")}) {
     const std::string command =
         absl::StrCat("cc -std=gnu11 -Wall -Wextra -Werror -fsyntax-only -I ", Path("gpu_kernels"),

@@ -225,7 +225,7 @@ TEST(Parse, RejectsWhatIsNestedTooDeeplyOrTooLong) {
 }
 
 TEST(Parse, DividesLargeNumbersAsValuesAndRefusesThemBesideIndices) {
-  for (const std::string text :
+  for (const char* text :
        {"Y[] = 9405555555555555328 / 5", "Y[] = (9405555555555555328 + 1) / 5"}) {
     const auto program = ParseProgram(text);
     ASSERT_TRUE(program.ok()) << program.status();
