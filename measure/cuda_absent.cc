@@ -7,7 +7,7 @@
 namespace tilewright {
 namespace {
 
-constexpr const char* kAbsent =
+constexpr const char* kWithoutCuda =
     "this program was built without CUDA headers, so it cannot measure on GPUs; build it where "
     "cuda.h, cupti.h and cublasLt.h are (-DTILEWRIGHT_CUDA=ON says what is missing)";
 
@@ -15,7 +15,7 @@ class AbsentRunnerDevice : public RunnerDevice {
  public:
   absl::StatusOr<std::unique_ptr<RunnerSession>> Open(const children::OpenSession&,
                                                       const Supervisor&) override {
-    return absl::UnimplementedError(kAbsent);
+    return absl::UnimplementedError(kWithoutCuda);
   }
   void SetActive(bool) override {}
 };
@@ -23,7 +23,7 @@ class AbsentRunnerDevice : public RunnerDevice {
 }  // namespace
 
 absl::StatusOr<std::vector<DeviceDescription>> DescribeCudaDevices() {
-  return absl::UnavailableError(kAbsent);
+  return absl::UnavailableError(kWithoutCuda);
 }
 
 std::unique_ptr<RunnerDevice> NewCudaRunnerDevice() {
