@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -57,6 +58,29 @@ int PrintImport(const absl::StatusOr<ImportReport>& report) {
   return kExitOk;
 }
 
+// The log that records are added to. One that was made for them is removed again if they cannot be.
+class Receiver {
+ public:
+  explicit Receiver(const std::string& path)
+      : path_(path), is_new_(!std::filesystem::exists(path)), log_(Database::OpenWriter(path)) {}
+  ~Receiver() {
+    if (!is_new_ || kept_ || !log_.ok()) return;
+    log_->reset();
+    for (const char* suffix : {"", "-wal", "-shm", ".lock"}) {
+      std::error_code absent;
+      std::filesystem::remove(path_ + suffix, absent);
+    }
+  }
+  const absl::StatusOr<std::unique_ptr<Database>>& log() const { return log_; }
+  void Keep() { kept_ = true; }
+
+ private:
+  const std::string path_;
+  const bool is_new_;
+  bool kept_ = false;
+  absl::StatusOr<std::unique_ptr<Database>> log_;
+};
+
 int Import(const LogFlags& flags) {
   std::ifstream file;
   if (flags.file != "-") {
@@ -66,17 +90,22 @@ int Import(const LogFlags& flags) {
     file.open(flags.file);
     if (!file) return Fail(absl::NotFoundError(flags.file + " cannot be opened"));
   }
-  absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenWriter(flags.db);
-  if (!log.ok()) return FailToOpen(log.status());
-  return PrintImport(ImportLog(**log, flags.file == "-" ? std::cin : file, flags.file));
+  Receiver receiver(flags.db);
+  if (!receiver.log().ok()) return FailToOpen(receiver.log().status());
+  const absl::StatusOr<ImportReport> report =
+      ImportLog(**receiver.log(), flags.file == "-" ? std::cin : file, flags.file);
+  if (report.ok()) receiver.Keep();
+  return PrintImport(report);
 }
 
 int Merge(const LogFlags& flags) {
   absl::StatusOr<std::unique_ptr<Database>> from = Database::OpenReader(flags.file);
   if (!from.ok()) return FailToOpen(from.status());
-  absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenWriter(flags.db);
-  if (!log.ok()) return FailToOpen(log.status());
-  return PrintImport(MergeLog(**log, **from));
+  Receiver receiver(flags.db);
+  if (!receiver.log().ok()) return FailToOpen(receiver.log().status());
+  const absl::StatusOr<ImportReport> report = MergeLog(**receiver.log(), **from);
+  if (report.ok()) receiver.Keep();
+  return PrintImport(report);
 }
 
 int Backup(const LogFlags& flags) {

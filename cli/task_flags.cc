@@ -121,6 +121,10 @@ absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
 }
 
 absl::StatusOr<Target> TaskFlags::FindTarget() const {
+  if (!device.empty() && !absl::StartsWith(target, "cuda")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--device: chooses among GPUs and goes with --target cuda, not with --target ", target));
+  }
   if (TargetIsHere()) {
     const absl::StatusOr<DeviceDescription> found =
         DescribeDevice({.kind = target, .cores = cores, .device = device});
@@ -142,7 +146,17 @@ absl::StatusOr<Target> TaskFlags::FindTarget() const {
 }
 
 absl::Status TaskFlags::CheckIsHere(const Target& target_found) const {
-  if (TargetIsHere() || target_found.backend != "host") return absl::OkStatus();
+  if (TargetIsHere()) return absl::OkStatus();
+  if (target_found.is_gpu()) {
+    const absl::StatusOr<DeviceDescription> gpu =
+        DescribeDevice({.kind = "cuda", .device = device});
+    if (gpu.ok() && gpu->target == target_found) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("--target: there is no ", target_found.kind, " here to measure on (",
+                     gpu.ok() ? absl::StrCat("--target cuda is ", gpu->target.kind)
+                              : std::string(gpu.status().message()),
+                     "); `explain`, `best` and `build` take any target"));
+  }
   const absl::StatusOr<DeviceDescription> here = DescribeCpu(cores);
   if (!here.ok()) return here.status();
   if (here->target == target_found) return absl::OkStatus();

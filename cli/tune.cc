@@ -111,6 +111,24 @@ int DryRun(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Tar
   return kExitOk;
 }
 
+// Refuses a workload that this machine's memory cannot hold once, with the reference of its outputs
+// (a value and a bound in f64 each). Without this the system would end other processes first.
+absl::Status CheckFitsMemory(const TuneTask& task) {
+  const Sizes& at = task.regime.at;
+  double bytes = task.workload.CompulsoryBytes(at);
+  for (int output : task.workload.outputs()) {
+    double elements = 1;
+    for (int64_t size : task.workload.Shape(output, at)) elements *= static_cast<double>(size);
+    bytes += 16 * elements;
+  }
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes <= 0.9 * memory) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s: its tensors and their reference take %.3g GB, this machine has %.3g GB of memory",
+      TitleOf(task), bytes / 1e9, memory / 1e9));
+}
+
 // Refuses what cannot be tuned here, all of it before anything is begun.
 absl::Status CheckBeforeBeginning(const TuneFlags& flags, const std::vector<TuneTask>& tasks,
                                   const Target& target) {
@@ -126,6 +144,9 @@ absl::Status CheckBeforeBeginning(const TuneFlags& flags, const std::vector<Tune
   }
   for (const TuneTask& task : tasks) {
     if (const auto space = SpaceOf(task, target); !space.ok()) return space.status();
+    if (target.backend == "host") {
+      if (absl::Status fits = CheckFitsMemory(task); !fits.ok()) return fits;
+    }
     if (target.backend == "host" && task.regime.chain == Regime::Chain::kDependent) {
       return absl::InvalidArgumentError(
           "regime: chain=dependent is for GPUs; a CPU accepts chain=plain");

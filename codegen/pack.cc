@@ -124,12 +124,8 @@ absl::Status WriteFile(const fs::path& path, const std::string& bytes) {
   return absl::OkStatus();
 }
 
-absl::Status WriteFiles(const Pack& pack, const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory / "kernels", error);
-  if (error)
-    return absl::UnavailableError(
-        absl::StrCat(directory.string(), ": cannot be made: ", error.message()));
+// All files of a pack, with paths relative to its directory.
+std::vector<PackFile> FilesOf(const Pack& pack) {
   std::vector<PackFile> files = KindOf(pack).files(pack);
   files.push_back({absl::StrCat(pack.name, ".h"), PackHeader(pack)});
   files.push_back({kManifestName, ManifestJson(pack)});
@@ -137,7 +133,16 @@ absl::Status WriteFiles(const Pack& pack, const fs::path& directory) {
     for (const CodeObject& object : entry.kernel.objects)
       files.push_back({ObjectPath(object), object.bytes});
   }
-  for (const PackFile& file : files) {
+  return files;
+}
+
+absl::Status WriteFiles(const Pack& pack, const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory / "kernels", error);
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat(directory.string(), ": cannot be made: ", error.message()));
+  for (const PackFile& file : FilesOf(pack)) {
     if (absl::Status status = WriteFile(directory / file.path, file.bytes); !status.ok())
       return status;
   }
@@ -202,6 +207,31 @@ absl::StatusOr<Pack> BuildPack(absl::Span<const PackItem> items, const PackOptio
   return pack;
 }
 
+namespace {
+
+// OK if everything in the directory of a pack is the pack's own.
+absl::Status CheckHoldsNothingElse(const fs::path& directory) {
+  const absl::StatusOr<Pack> old = ReadPack(directory.string());
+  if (!old.ok()) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "the pack there cannot be read, so it is not replaced: ", old.status().message(),
+        "; remove it or give a new name"));
+  }
+  std::set<std::string> own;
+  for (const PackFile& file : FilesOf(*old)) own.insert(file.path);
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory, error)) {
+    const std::string path = entry.path().lexically_relative(directory).string();
+    if (path == "kernels" || own.contains(path)) continue;
+    return absl::AlreadyExistsError(
+        absl::StrCat(directory.string(), ": holds ", path,
+                     ", which is not the pack's and would be lost; move it or give a new name"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status WritePack(const Pack& pack, const std::string& directory) {
   fs::path path = fs::absolute(directory).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
@@ -213,6 +243,7 @@ absl::Status WritePack(const Pack& pack, const std::string& directory) {
       return absl::AlreadyExistsError(absl::StrCat(
           path.string(), ": exists and is no pack; give an empty directory, a pack or a new name"));
     }
+    if (absl::Status status = CheckHoldsNothingElse(path); !status.ok()) return status;
   }
   fs::create_directories(path.parent_path(), error);
   const fs::path made = absl::StrCat(path.string(), ".new-", getpid());

@@ -95,7 +95,8 @@ struct Pack {
 absl::StatusOr<Pack> BuildPack(absl::Span<const PackItem> items, const PackOptions& options);
 
 // Writes the directory: into a temporary one beside it, then renamed over, so that a reader sees
-// the old pack or the new one. AlreadyExists: `directory` holds something that is no pack.
+// the old pack or the new one. AlreadyExists: `directory` holds something that is no pack or not of
+// the pack there.
 // Unavailable: the file system refused.
 absl::Status WritePack(const Pack& pack, const std::string& directory);
 

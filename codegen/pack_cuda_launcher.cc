@@ -225,9 +225,11 @@ static int tw_make_ready(void) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   (void)tw_cuThreadExchangeStreamCaptureMode(&mode);
   pthread_mutex_lock(&tw_mutex);
-  status = tw_check_device(device);
-  if (status == TW_CUDA_OK) status = tw_load_code();
-  if (status == TW_CUDA_OK) status = tw_allow_launches(device);
+  // Another thread may have been here since.
+  const int is_ready = remembered && __atomic_load_n(&tw_device_ready[device], __ATOMIC_RELAXED);
+  if (!is_ready) status = tw_check_device(device);
+  if (!is_ready && status == TW_CUDA_OK) status = tw_load_code();
+  if (!is_ready && status == TW_CUDA_OK) status = tw_allow_launches(device);
   if (status == TW_CUDA_OK && remembered) __atomic_store_n(&tw_device_ready[device], 1, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&tw_mutex);
   (void)tw_cuThreadExchangeStreamCaptureMode(&mode);

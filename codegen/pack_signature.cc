@@ -133,8 +133,21 @@ constexpr std::string_view kLibraryNames[] = {
     "modf",   "nearbyint", "pow",    "printf",   "qsort",  "rand",   "realloc", "remainder",
     "rint",   "round",     "signal", "sin",      "sinh",   "sqrt",   "srand",   "strlen",
     "system", "tan",       "tanh",   "tgamma",   "time",   "trunc",  "select",  "index",
-    "read",   "write",     "open",   "close",
+    "read",   "write",     "open",   "close",    "dlopen", "dlsym",  "dlclose", "FILE",
 };
+
+// Macros of the C library that are no functions: a parameter of such a name does not compile
+// either.
+constexpr std::string_view kMacros[] = {"errno", "assert", "stdin", "stdout", "stderr", "EOF"};
+
+// What the headers that launchers include name: cuda.h, pthread.h, stdatomic.h, stdint.h.
+bool IsNameOfAHeader(std::string_view name) {
+  for (std::string_view prefix : {"CU", "pthread_", "PTHREAD_", "atomic_", "ATOMIC_",
+                                  "memory_order", "INT_", "UINT_", "LONG_"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return name.size() > 2 && name.starts_with("cu") && absl::ascii_isupper(name[2]);
+}
 
 template <size_t n>
 bool Contains(const std::string_view (&list)[n], std::string_view name) {
@@ -155,7 +168,9 @@ std::string ParameterName(const std::string& name, std::set<std::string>* taken)
       identifier.starts_with("tw_")) {
     identifier = absl::StrCat("x", identifier);
   }
-  while (Contains(kKeywords, identifier) || !taken->insert(identifier).second) identifier += '_';
+  while (Contains(kKeywords, identifier) || Contains(kMacros, identifier) ||
+         !taken->insert(identifier).second)
+    identifier += '_';
   return identifier;
 }
 
@@ -208,9 +223,13 @@ absl::Status CheckPackSymbol(std::string_view name) {
     return absl::InvalidArgumentError(
         absl::StrCat(quoted, " is a keyword of C or C++; choose another name"));
   }
-  if (Contains(kLibraryNames, name)) {
+  if (Contains(kLibraryNames, name) || Contains(kMacros, name)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(quoted, " is a function of the C library; choose another name"));
+        absl::StrCat(quoted, " is a name of the C library; choose another name"));
+  }
+  if (IsNameOfAHeader(name)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        quoted, " is like names of cuda.h, pthread.h or stdatomic.h; choose another name"));
   }
   return absl::OkStatus();
 }

@@ -456,7 +456,9 @@ absl::Status Database::Backup(const std::string& path) {
   }
   const std::string partial = absl::StrCat(path, ".creating");
   unlink(partial.c_str());
-  absl::Status status = CopyTo(connection(), partial, impl_->options());
+  // A copy of what is damaged is worth nothing.
+  absl::Status status = QuickCheck(connection());
+  if (status.ok()) status = CopyTo(connection(), partial, impl_->options());
   if (status.ok() &&
       renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
     status = absl::UnavailableError(absl::StrCat(path, ": cannot be made: ", std::strerror(errno)));

@@ -14,10 +14,34 @@ bool IsLibraryText(const std::string& text) {
   return schedule.ok() && IsLibrary(*schedule);
 }
 
+// Building, checking and timing, beside the idle.
+constexpr absl::Duration kBurst = absl::Milliseconds(100);
+constexpr int kShortIdleMs = 20;
+
+absl::Duration TimeOfQualifying(const FinalsRules& rules) {
+  return rules.most_qualifiers * rules.qualifying_rounds *
+         (absl::Milliseconds(rules.qualifying_idle_ms) + kBurst);
+}
+
+// `rules`, or what of them fits into `time_left`.
+FinalsRules RulesWithin(FinalsRules rules, absl::Duration time_left) {
+  if (time_left >= TimeOfFinals(rules) - TimeOfQualifying(rules) / 2) return rules;
+  rules.finalists = 1;
+  rules.most_qualifiers = 1;
+  const absl::Duration share = time_left / ((rules.finalists + 2) * rules.deciding_rounds);
+  const int64_t idle_ms = absl::ToInt64Milliseconds(share - kBurst);
+  rules.idle_ms = static_cast<int>(
+      std::clamp<int64_t>(idle_ms, std::min(kShortIdleMs, rules.idle_ms), rules.idle_ms));
+  return rules;
+}
+
 class Finals {
  public:
   Finals(const FinalsField& field, const FinalsRules& rules, const FinalsCalls& calls)
-      : field_(field), rules_(rules), calls_(calls) {}
+      : field_(field),
+        rules_(RulesWithin(rules, field.time_left)),
+        in_haste_(rules_.finalists < rules.finalists || rules_.idle_ms < rules.idle_ms),
+        calls_(calls) {}
 
   absl::StatusOr<FinalsOutcome> Hold() {
     absl::StatusOr<std::vector<std::string>> entrants = Qualify();
@@ -31,7 +55,7 @@ class Finals {
     if (!library.ok()) return library.status();
     if (!library->empty()) entrants->push_back(*library);
     calls_.ended(FinalsStage::kLibrary);
-    FinalsOutcome outcome{.library = *std::move(library)};
+    FinalsOutcome outcome{.library = *std::move(library), .idle_ms = rules_.idle_ms};
     absl::StatusOr<std::vector<Entrant>> deciding =
         HoldRounds(*entrants, rules_.deciding_rounds, rules_.idle_ms, field_.seed + 1,
                    FinalsStage::kDeciding, &outcome.raw);
@@ -53,10 +77,6 @@ class Finals {
   absl::StatusOr<std::vector<std::string>> Qualify() {
     std::vector<std::string> finalists = ChooseQualifiers(field_.costs, field_.anchor, rules_);
     if (static_cast<int>(finalists.size()) <= rules_.finalists) return finalists;
-    if (!field_.has_time_to_qualify) {
-      finalists.resize(rules_.finalists);
-      return finalists;
-    }
     v1::FinalsResult raw;
     absl::StatusOr<std::vector<Entrant>> qualifying =
         HoldRounds(finalists, rules_.qualifying_rounds, rules_.qualifying_idle_ms, field_.seed,
@@ -68,8 +88,11 @@ class Finals {
   // The library's best algorithm in two short rounds, "" if none runs. Its algorithms differ by
   // much more than such rounds scatter, so they need no long idles.
   absl::StatusOr<std::string> ChooseLibrary() {
-    constexpr int kShortIdleMs = 20;
     if (field_.library_algorithms.empty()) return std::string();
+    if (in_haste_) {
+      calls_.warn("the library does not compete: the time limit leaves no time for it");
+      return std::string();
+    }
     v1::FinalsResult raw;
     FinalsRules one = rules_;
     one.finalists = 1;
@@ -115,12 +138,18 @@ class Finals {
   }
 
   const FinalsField& field_;
-  const FinalsRules& rules_;
+  const FinalsRules rules_;
+  const bool in_haste_;
   const FinalsCalls& calls_;
   std::string library_failure_;  // of an algorithm, the last
 };
 
 }  // namespace
+
+absl::Duration TimeOfFinals(const FinalsRules& rules) {
+  return TimeOfQualifying(rules) + (rules.finalists + 2) * rules.deciding_rounds *
+                                       (absl::Milliseconds(rules.idle_ms) + kBurst);
+}
 
 absl::StatusOr<FinalsOutcome> HoldFinals(const FinalsField& field, const FinalsRules& rules,
                                          const FinalsCalls& calls) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "measure/measure.pb.h"
 #include "search/finals.h"
 
@@ -30,8 +31,13 @@ struct FinalsField {
   std::string default_schedule;
   std::vector<std::string> library_algorithms;  // empty: no library competes
   uint64_t seed = 0;                            // decides the order within rounds
-  bool has_time_to_qualify = true;              // false: screening decides who enters
+  // With less than TimeOfFinals, screening decides which one enters, no library competes, and the
+  // idles are as short as it takes. The deciding rounds are always held.
+  absl::Duration time_left = absl::InfiniteDuration();
 };
+
+// What whole finals take, from the idles and about 100 ms of building, checking and timing a burst.
+absl::Duration TimeOfFinals(const FinalsRules& rules);
 
 // What the caller lends.
 struct FinalsCalls {
@@ -46,6 +52,7 @@ struct FinalsOutcome {
   std::vector<Entrant> deciding;  // of the deciding rounds
   std::string library;            // the algorithm that competed; empty: none did
   v1::FinalsResult raw;           // of the deciding rounds
+  int idle_ms = 0;                // before each of their bursts
 };
 
 // A library is measured against, but never wins: it cannot be packed. Errors: as `hold`;

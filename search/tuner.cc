@@ -277,21 +277,10 @@ class Tuner {
   // ---- finals
   // ------------------------------------------------------------------------------------------------
 
-  // What so many bursts take: the idles and about 100 ms of building, checking and timing each.
-  static absl::Duration TimeOfBursts(int bursts, int idle_ms) {
-    return bursts * absl::Milliseconds(idle_ms + 100);
-  }
-  absl::Duration QualifyingTime() const {
-    return TimeOfBursts(rules_.most_qualifiers * rules_.qualifying_rounds,
-                        rules_.qualifying_idle_ms);
-  }
-  absl::Duration DecidingTime() const {
-    return TimeOfBursts((rules_.finalists + 2) * rules_.deciding_rounds, rules_.idle_ms);
-  }
   // What of the time limit is kept for the finals.
   absl::Duration FinalsTime() const {
     if (!options_.run_finals) return absl::ZeroDuration();
-    return std::min(QualifyingTime() + DecidingTime(), 0.4 * options_.time_limit);
+    return std::min(TimeOfFinals(rules_), 0.4 * options_.time_limit);
   }
 
   // Waits for the rounds, at most until the run is told to stop.
@@ -318,8 +307,7 @@ class Tuner {
          LibrarySchedules(task_.workload, context_.target, task_.regime.at, context_.libraries)) {
       field.library_algorithms.push_back(schedule.ToString());
     }
-    field.has_time_to_qualify =
-        absl::Now() + DecidingTime() + QualifyingTime() / 2 <= started_ + options_.time_limit;
+    field.time_left = std::max(started_ + options_.time_limit - absl::Now(), absl::ZeroDuration());
     const FinalsCalls calls{.hold = [&](const v1::Finals& finals,
                                         FinalsStage stage) { return HoldRounds(finals, stage); },
                             .warn = [&](std::string warning) { Warn(std::move(warning)); },
@@ -335,7 +323,7 @@ class Tuner {
     if (!outcome.ok()) return outcome.status();
     deciding_ = std::move(outcome->deciding);
     library_ = std::move(outcome->library);
-    return RecordVerdict(outcome->decision, outcome->raw);
+    return RecordVerdict(*outcome);
   }
 
   // Of the deciding rounds; empty if it had none.
@@ -353,7 +341,8 @@ class Tuner {
                         task_.regime.cache == Regime::Cache::kCold);
   }
 
-  absl::Status RecordVerdict(const FinalsDecision& decision, const v1::FinalsResult& raw) {
+  absl::Status RecordVerdict(const FinalsOutcome& outcome) {
+    const FinalsDecision& decision = outcome.decision;
     VerdictRow verdict{
         .id = Id::Random(),
         .workload_key = task_.workload.key(),
@@ -374,7 +363,7 @@ class Tuner {
                         .timer = device_.timer,
                         .procedure = absl::StrCat("finals: ", rules_.deciding_rounds,
                                                   " paired rounds in random order, ",
-                                                  rules_.idle_ms, " ms idle before each burst")},
+                                                  outcome.idle_ms, " ms idle before each burst")},
         .created_unix_ns = absl::GetCurrentTimeNanos(),
         .replaces = start_.verdicts};
     verdict.ratio_low = verdict.ratio_high = verdict.ratio;
@@ -383,7 +372,7 @@ class Tuner {
       verdict.ratio_high = decision.comparison.interval->high;
     }
     verdict.rounds = RoundsOf(deciding_, rules_.deciding_rounds);
-    for (const v1::FinalsResult::Entrant& entrant : raw.entrants()) {
+    for (const v1::FinalsResult::Entrant& entrant : outcome.raw.entrants()) {
       if (entrant.schedule() != decision.winner) continue;
       verdict.winner_ir_digest = entrant.facts().ir_digest();
       verdict.winner_binary_digest = entrant.facts().binary_digest();

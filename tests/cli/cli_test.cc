@@ -191,15 +191,28 @@ TEST_F(CommandLine, ATuneMeasuresAndDecidesHoweverShortItsTime) {
 }
 
 TEST_F(CommandLine, RefusesWhatCannotBeTunedHereBeforeItBegins) {
-  for (const char* flag :
-       {"--target cpu:x86-64-v3", "--regime chain=dependent", "--model oracle", "--seed -1"}) {
+  for (const char* flag : {"--target cpu:x86-64-v3", "--regime chain=dependent", "--model oracle",
+                           "--seed -1", "--device 7", "--target cuda:a100"}) {
     const Outcome refused =
         Run(absl::StrCat("tune ", kMatmul, " --db a.db --time-limit 10s ", flag));
     EXPECT_EQ(refused.code, 2) << flag << ": " << refused.output;
   }
   EXPECT_THAT(Run(absl::StrCat("tune ", kMatmul, " --model oracle")).output,
               AllOf(HasSubstr("known: xgboost, "), HasSubstr(", none")));
+  const Outcome large = Run("tune matmul --size m=300000,n=300000,k=300000 --type f32 --db a.db");
+  EXPECT_EQ(large.code, 2);
+  EXPECT_THAT(large.output, HasSubstr("GB of memory"));
   EXPECT_FALSE(std::filesystem::exists(Path("a.db")));
+}
+
+TEST_F(CommandLine, AnImportThatFailsLeavesNoLogBehind) {
+  Write("garbage.jsonl", "no log\n");
+  EXPECT_EQ(Run("log import garbage.jsonl --db new.db").code, 2);
+  for (const char* file : {"new.db", "new.db-wal", "new.db-shm", "new.db.lock"})
+    EXPECT_FALSE(std::filesystem::exists(Path(file))) << file;
+  MakeLog("old.db");
+  EXPECT_EQ(Run("log import garbage.jsonl --db old.db").code, 2);
+  EXPECT_TRUE(std::filesystem::exists(Path("old.db")));
 }
 
 // What a scheduler of jobs sends before it kills.

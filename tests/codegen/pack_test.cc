@@ -349,13 +349,21 @@ TEST_F(PackTest, RefusesToOverwriteADirectoryThatIsNoPack) {
   fs::create_directories(At("empty"));
   EXPECT_TRUE(WritePack(*pack, At("empty/")).ok());
   EXPECT_TRUE(fs::exists(At("empty/manifest.json")));
+  EXPECT_TRUE(WritePack(*pack, At("empty")).ok());  // a pack is replaced
+  std::ofstream(At("empty/notes.txt")) << "mine";
+  const absl::Status refused = WritePack(*pack, At("empty"));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("holds notes.txt"));
+  EXPECT_EQ(ReadAll(At("empty/notes.txt")), "mine");
 }
 
 TEST_F(PackTest, RefusesNamesThatCannotBeFunctions) {
-  for (const char* name : {"", "2mm", "a-b", "class", "tw_x", "_x", "a__b", "exp", "main"}) {
+  for (const char* name : {"", "2mm", "a-b", "class", "tw_x", "_x", "a__b", "exp", "main", "errno",
+                           "atomic_load", "cuInit", "CUresult", "pthread_create"}) {
     EXPECT_EQ(CheckPackSymbol(name).code(), absl::StatusCode::kInvalidArgument) << name;
   }
   EXPECT_TRUE(CheckPackSymbol("demo_matmul2").ok());
+  EXPECT_TRUE(CheckPackSymbol("cumulative_sum").ok());
   EXPECT_THAT(std::string(BuildPack({MakeItem("a"), MakeItem("a")}, options_).status().message()),
               HasSubstr("'a'"));
   EXPECT_FALSE(BuildPack({MakeItem("a"), MakeItem("a_workspace_bytes")}, options_).ok());

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 #include <thread>
 
 #include "sample_rows.h"
@@ -433,6 +435,22 @@ TEST(Backup, IsACompleteLogAndOverwritesNothing) {
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ((*copy)->FindTrial(SampleId(10))->seconds, 1e-3);
   EXPECT_TRUE(absl::IsAlreadyExists(database->Backup(directory.File("b.db"))));
+}
+
+TEST(Backup, OfADamagedLogIsRefused) {
+  TestDirectory directory;
+  const std::string path = directory.File("a.db");
+  { OpenWorld(path); }
+  auto reader = Database::OpenReader(path);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(2 * 4096);
+    file << std::string(5 * 4096, 'x');
+  }
+  const absl::Status status = (*reader)->Backup(directory.File("b.db"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_NE(access(directory.File("b.db").c_str(), F_OK), 0);
 }
 
 TEST(Readers, SeeWhatIsCommittedWhileTheWriterWrites) {

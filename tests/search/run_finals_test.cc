@@ -79,11 +79,16 @@ TEST_F(RunFinalsTest, TheBestOfTheQualifyingRoundsMeetTheAnchor) {
 
 TEST_F(RunFinalsTest, WithoutTimeToQualifyScreeningDecidesWhoEnters) {
   FinalsField field = Field();
-  field.has_time_to_qualify = false;
+  field.library_algorithms = {"contraction.library{name=cublaslt algo=0}"};
+  field.time_left = absl::Seconds(3);
   const absl::StatusOr<FinalsOutcome> outcome = Hold(field);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_THAT(entered_[FinalsStage::kQualifying], IsEmpty());
-  EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "x2{}", "d{}"));
+  EXPECT_THAT(entered_[FinalsStage::kLibrary], IsEmpty());
+  EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "d{}"));
+  // 3 s / (3 entrants * 6 rounds) = 166 ms, of which 100 ms are the burst.
+  EXPECT_EQ(outcome->idle_ms, 66);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("leaves no time for it")));
 }
 
 TEST_F(RunFinalsTest, ALibraryIsMeasuredAgainstButDoesNotWin) {
