@@ -55,9 +55,11 @@ double LimitSecondsOf(const TuneReport& report) {
 // Why a run ended without a verdict, and what may be done.
 std::string NoVerdictText(const TuneReport& report) {
   if (!HasBest(report)) {
-    const char* reason = report.interrupted && report.trials == 0
+    const char* reason = report.trials > 0 ? "every trial failed"
+                         : report.interrupted
                              ? "interrupted before the first trial was back; --resume continues"
-                             : "every trial failed";
+                             : "the time was over before the first trial was back; is a worker "
+                               "alive?";
     return absl::StrCat("nothing was measured: ", reason, "\n");
   }
   return absl::StrCat("no verdict: ",

@@ -149,6 +149,27 @@ absl::Status WriteFiles(const Pack& pack, const fs::path& directory) {
   return absl::OkStatus();
 }
 
+// OK if everything in the directory of a pack is the pack's own.
+absl::Status CheckHoldsNothingElse(const fs::path& directory) {
+  const absl::StatusOr<Pack> old = ReadPack(directory.string());
+  if (!old.ok()) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "the pack there cannot be read, so it is not replaced: ", old.status().message(),
+        "; remove it or give a new name"));
+  }
+  std::set<std::string> own;
+  for (const PackFile& file : FilesOf(*old)) own.insert(file.path);
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory, error)) {
+    const std::string path = entry.path().lexically_relative(directory).string();
+    if (path == "kernels" || own.contains(path)) continue;
+    return absl::AlreadyExistsError(
+        absl::StrCat(directory.string(), ": holds ", path,
+                     ", which is not the pack's and would be lost; move it or give a new name"));
+  }
+  return absl::OkStatus();
+}
+
 // Puts `made` in the place of `directory`, whose content, if any, is afterwards gone.
 absl::Status MoveInto(const fs::path& made, const fs::path& directory) {
   std::error_code error;
@@ -206,31 +227,6 @@ absl::StatusOr<Pack> BuildPack(absl::Span<const PackItem> items, const PackOptio
   }
   return pack;
 }
-
-namespace {
-
-// OK if everything in the directory of a pack is the pack's own.
-absl::Status CheckHoldsNothingElse(const fs::path& directory) {
-  const absl::StatusOr<Pack> old = ReadPack(directory.string());
-  if (!old.ok()) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "the pack there cannot be read, so it is not replaced: ", old.status().message(),
-        "; remove it or give a new name"));
-  }
-  std::set<std::string> own;
-  for (const PackFile& file : FilesOf(*old)) own.insert(file.path);
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory, error)) {
-    const std::string path = entry.path().lexically_relative(directory).string();
-    if (path == "kernels" || own.contains(path)) continue;
-    return absl::AlreadyExistsError(
-        absl::StrCat(directory.string(), ": holds ", path,
-                     ", which is not the pack's and would be lost; move it or give a new name"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::Status WritePack(const Pack& pack, const std::string& directory) {
   fs::path path = fs::absolute(directory).lexically_normal();

@@ -36,17 +36,6 @@ TensorMap::Dim RowDim(const Workload& workload, const Axis& axis, const Stride& 
   return {ExtentOf(workload, {axis}), axis.indices.empty() ? ConstantStride(16 / bytes) : stride};
 }
 
-int BufferOf(const Workload& workload, int tensor) {
-  int number = 0;
-  for (absl::Span<const int> buffers : {workload.parameters(), workload.outputs()}) {
-    for (int buffer : buffers) {
-      if (buffer == tensor) return number;
-      ++number;
-    }
-  }
-  return -1;  // a contraction reads and writes buffers only
-}
-
 // A padded operand lies in the workspace as PlaceCopies says.
 void MoveToCopy(const WgmmaOperandPlan& operand, const ContractionOperand& source,
                 const Contraction& c, const Workload& workload, TensorMap* map) {
@@ -66,7 +55,7 @@ TensorMap OperandMap(const Workload& workload, const ContractionWgmmaPlan& plan,
   const ContractionOperand& source = operand.is_a ? c.a : c.b;
   const Expr& read = *source.read;
   TensorMap map;
-  map.buffer = BufferOf(workload, read.tensor);
+  map.buffer = workload.BufferOf(read.tensor);
   map.type = workload.layout(read.tensor).type;
   map.swizzle_bytes = kSwizzleBytes;
   map.l2_promotion_bytes = kL2PromotionBytes;
@@ -93,7 +82,7 @@ TensorMap OperandMap(const Workload& workload, const ContractionWgmmaPlan& plan,
 TensorMap StoreMap(const Workload& workload, const ContractionWgmmaPlan& plan, int unit) {
   const Contraction& c = *plan.contraction;
   TensorMap map;
-  map.buffer = BufferOf(workload, c.output);
+  map.buffer = workload.BufferOf(c.output);
   map.type = workload.layout(c.output).type;
   map.dims = {{ExtentOf(workload, {c.n}), ConstantStride(1)},
               RowDim(workload, c.m, c.output_row_stride, plan.output_bytes)};

@@ -44,17 +44,6 @@ bool BlasTakes(const LibraryProduct& p) {
 
 absl::Status Refused(const char* reason) { return absl::FailedPreconditionError(reason); }
 
-int BufferOf(const Workload& workload, int tensor) {
-  int number = 0;
-  for (absl::Span<const int> buffers : {workload.parameters(), workload.outputs()}) {
-    for (int buffer : buffers) {
-      if (buffer == tensor) return number;
-      ++number;
-    }
-  }
-  return -1;
-}
-
 // How far a read moves along an axis; an error if that differs from place to place.
 absl::StatusOr<int64_t> MovesAlong(const Workload& workload, int tensor,
                                    absl::Span<const AffineIndex> subscripts, const Axis& axis,
@@ -79,7 +68,7 @@ absl::StatusOr<LibraryProduct::Operand> OperandOf(const Workload& workload,
   if (!operand.linear || operand.read != operand.value.get())
     return Refused("a library multiplies stored matrices alone");
   LibraryProduct::Operand result;
-  result.buffer = BufferOf(workload, operand.read->tensor);
+  result.buffer = workload.BufferOf(operand.read->tensor);
   if (result.buffer < 0 || result.buffer >= static_cast<int>(workload.parameters().size()))
     return Refused("a library multiplies parameters alone");
   const int64_t row = operand.row_stride.Evaluate(sizes);
@@ -143,7 +132,7 @@ class EpilogueMatch {
     if (*along_n != 1 || !StaysInside(workload_, read.tensor, read.subscripts))
       return Refused("what libraries add is contiguous along a row");
     const ElementType type = workload_.layout(read.tensor).type;
-    const int buffer = BufferOf(workload_, read.tensor);
+    const int buffer = workload_.BufferOf(read.tensor);
     if (*along_m == 0 && *batch == 0 && product_.bias < 0) {
       product_.bias = buffer;
       product_.bias_type = type;
@@ -185,7 +174,7 @@ absl::StatusOr<LibraryProduct> MatchLibraryProduct(const Workload& workload, con
   product.batches = match->Batches(sizes);
   if (match->output_column_stride.Evaluate(sizes) != 1)
     return Refused("a library's result is contiguous along a row");
-  product.c.buffer = BufferOf(workload, match->output);
+  product.c.buffer = workload.BufferOf(match->output);
   product.c.stride = match->output_row_stride.Evaluate(sizes);
   const absl::StatusOr<int64_t> batch =
       BatchStride(workload, match->output, match->output_subscripts, *match, sizes);

@@ -154,6 +154,13 @@ absl::StatusOr<Workload> Workload::FromCanonicalText(std::string_view text) {
   return workload;
 }
 
+int Workload::BufferOf(int tensor) const {
+  const auto parameter = std::find(parameters_.begin(), parameters_.end(), tensor);
+  if (parameter != parameters_.end()) return static_cast<int>(parameter - parameters_.begin());
+  const auto output = std::find(outputs_.begin(), outputs_.end(), tensor);
+  return static_cast<int>(parameters_.size() + (output - outputs_.begin()));
+}
+
 bool Workload::has_range() const {
   return std::any_of(sizes_.begin(), sizes_.end(), [](const SizeRange& s) { return !s.fixed(); });
 }

@@ -88,6 +88,8 @@ class Workload {
   // Numbers of the kernel's buffers: parameters, then outputs. This is the order of its arguments.
   absl::Span<const int> parameters() const { return parameters_; }
   absl::Span<const int> outputs() const { return outputs_; }
+  // The place of a parameter or an output in that order; `tensor` is one of them.
+  int BufferOf(int tensor) const;
 
   bool has_range() const;
   Sizes LowestSizes() const;

@@ -23,9 +23,12 @@ absl::Duration TimeOfQualifying(const FinalsRules& rules) {
          (absl::Milliseconds(rules.qualifying_idle_ms) + kBurst);
 }
 
-// `rules`, or what of them fits into `time_left`.
-FinalsRules RulesWithin(FinalsRules rules, absl::Duration time_left) {
-  if (time_left >= TimeOfFinals(rules) - TimeOfQualifying(rules) / 2) return rules;
+bool FitWhole(const FinalsRules& rules, absl::Duration time_left) {
+  return time_left >= TimeOfFinals(rules) - TimeOfQualifying(rules) / 2;
+}
+
+// What of `rules` fits into `time_left`: one finalist, short idles.
+FinalsRules Shortened(FinalsRules rules, absl::Duration time_left) {
   rules.finalists = 1;
   rules.most_qualifiers = 1;
   const absl::Duration share = time_left / ((rules.finalists + 2) * rules.deciding_rounds);
@@ -39,8 +42,8 @@ class Finals {
  public:
   Finals(const FinalsField& field, const FinalsRules& rules, const FinalsCalls& calls)
       : field_(field),
-        rules_(RulesWithin(rules, field.time_left)),
-        in_haste_(rules_.finalists < rules.finalists || rules_.idle_ms < rules.idle_ms),
+        in_haste_(!FitWhole(rules, field.time_left)),
+        rules_(in_haste_ ? Shortened(rules, field.time_left) : rules),
         calls_(calls) {}
 
   absl::StatusOr<FinalsOutcome> Hold() {
@@ -138,8 +141,8 @@ class Finals {
   }
 
   const FinalsField& field_;
-  const FinalsRules rules_;
   const bool in_haste_;
+  const FinalsRules rules_;
   const FinalsCalls& calls_;
   std::string library_failure_;  // of an algorithm, the last
 };

@@ -31,8 +31,9 @@ struct FinalsField {
   std::string default_schedule;
   std::vector<std::string> library_algorithms;  // empty: no library competes
   uint64_t seed = 0;                            // decides the order within rounds
-  // With less than TimeOfFinals, screening decides which one enters, no library competes, and the
-  // idles are as short as it takes. The deciding rounds are always held.
+  // With less than TimeOfFinals needs but for half of the qualifying, screening decides which one
+  // enters, no library competes, and the idles are as short as it takes. The deciding rounds are
+  // always held.
   absl::Duration time_left = absl::InfiniteDuration();
 };
 

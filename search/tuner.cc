@@ -192,8 +192,10 @@ class Tuner {
       enrolled_before_ = stats->enrolled;
     }
     const absl::Time deadline = started_ + options_.time_limit - FinalsTime();
-    // However short the time, something is measured: the anchor and what else its batch has.
-    while (!Stopped() && (absl::Now() < deadline || results_->costs().empty())) {
+    // However short the time, something is measured: the anchor and what else its batch has. That
+    // takes no longer than one candidate may; without a worker nothing comes.
+    const absl::Time last = deadline + options_.build_timeout + options_.run_timeout;
+    while (!Stopped() && absl::Now() < (results_->costs().empty() ? last : deadline)) {
       if (in_flight_ <= LowWater() && !exhausted_) {
         if (absl::Status status = ProposeBatch(); !status.ok()) return status;
       }

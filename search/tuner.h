@@ -70,8 +70,8 @@ struct TuneOptions {
   std::string effort = "standard";
   int64_t trials = 0;  // 0: what the effort says
   int rounds = 0;      // that decide in the finals; 0: what the effort says
-  // Finals included. A run that it leaves no time for still measures its first batch and holds the
-  // deciding rounds.
+  // Finals included. A run that it leaves no time for still measures its first batch, if that is
+  // back within the timeouts of one candidate, and holds the deciding rounds.
   absl::Duration time_limit = absl::InfiniteDuration();
   uint64_t seed = 1;
   int batch = 16;

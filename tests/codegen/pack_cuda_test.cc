@@ -489,7 +489,7 @@ TEST_F(PackCudaLauncherTest, LoadingDoesNotDisturbACapture) {
 
 TEST_F(PackCudaLauncherTest, HeaderAndLauncherAreCAndCxx) {
   for (const char* compiler : {"cc -x c -std=c11 -pedantic", "c++ -x c++ -std=c++11"}) {
-    for (const std::string file :
+    for (const std::string& file :
          {At("pack/launcher.c"), absl::StrCat("-include ", At("pack/golden.h"), " /dev/null")}) {
       const std::string command =
           absl::StrCat(compiler, " -O2 -Wall -Wextra -Werror -c -o /dev/null ",

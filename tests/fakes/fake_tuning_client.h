@@ -32,6 +32,7 @@ class FakeTuningClient : public TuningClient {
 
   // After so many committed trials every call is Unavailable, as if the process had been killed.
   int dies_after = 1 << 30;
+  bool has_worker = true;             // false: nothing comes back
   std::vector<std::string> proposed;  // all schedules, in order
   std::vector<v1::Finals> finals;     // all requests
 
@@ -77,7 +78,7 @@ class FakeTuningClient : public TuningClient {
   }
   absl::StatusOr<std::vector<TuningEvent>> NextResults(const std::string& run_id,
                                                        absl::Duration) override {
-    while (!queue_.empty()) {
+    while (has_worker && !queue_.empty()) {
       if (committed_ == dies_after) return absl::UnavailableError("killed");
       CommitBatch batch;
       v1::TrialResult result;

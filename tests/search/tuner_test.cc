@@ -224,6 +224,17 @@ TEST_F(TunerTest, MeasuresABatchAndDecidesHoweverShortTheTimeLimit) {
   EXPECT_TRUE(report->verdict.has_value());
 }
 
+TEST_F(TunerTest, TheTimeLimitEndsARunWithoutAWorker) {
+  std::unique_ptr<FakeTuningClient> client = Client(Bowl);
+  client->has_worker = false;
+  TuneOptions options = Options(200);
+  options.time_limit = options.build_timeout = options.run_timeout = absl::Milliseconds(1);
+  const absl::StatusOr<TuneReport> report = Tune(client.get(), options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->trials, 0);
+  EXPECT_FALSE(report->verdict.has_value());
+}
+
 TEST_F(TunerTest, EndsWithTheBestSoFarWhenStopped) {
   std::unique_ptr<FakeTuningClient> client = Client([&](const std::string& schedule) {
     if (reader_ != nullptr && reader_->HighestTrialRow().value_or(0) >= 20) stop_ = true;
