@@ -17,6 +17,8 @@ absl::Span<const Command> AllCommands() {
       {"replay", "write a record's kernel again and compare its digests", false, AddReplay},
       {"explain", "show a workload's schedule space, or one schedule's plan, features and score",
        false, AddExplain},
+      {"simulate", "replay search strategies on recorded spaces and score them", false,
+       AddSimulate},
       {"log", "export, import, merge or back up the log", false, AddLog},
       {"worker", "measure for a coordinator", false, AddWorker},
       {"builder", "a worker's child that compiles", true, AddBuilder},

@@ -14,6 +14,7 @@ std::function<int()> AddQuery(CLI::App* app);
 std::function<int()> AddBuild(CLI::App* app);
 std::function<int()> AddReplay(CLI::App* app);
 std::function<int()> AddExplain(CLI::App* app);
+std::function<int()> AddSimulate(CLI::App* app);
 std::function<int()> AddLog(CLI::App* app);
 std::function<int()> AddWorker(CLI::App* app);
 std::function<int()> AddBuilder(CLI::App* app);

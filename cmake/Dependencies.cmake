@@ -8,6 +8,7 @@ find_package(OpenSSL REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 find_package(SQLite3 REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(SQLiteCpp REQUIRED)
 find_package(xgboost REQUIRED)
 # The default search finds an older LLVM first where two are installed.

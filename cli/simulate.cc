@@ -1,0 +1,239 @@
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/text_table.h"
+#include "nlohmann/json.hpp"
+#include "search/score.h"
+#include "search/simulate.h"
+
+namespace tilewright {
+namespace {
+
+struct SimulateFlags {
+  std::vector<std::string> spaces;
+  std::vector<std::string> strategies;
+  std::string workload;
+  std::string log;
+  std::string score;
+  SimulateOptions options;
+  bool json = false;
+};
+
+std::string FormatEvaluations(const std::optional<double>& evaluations) {
+  return evaluations ? absl::StrFormat("%.0f", *evaluations) : "-";
+}
+
+std::vector<std::string> ScoreHeadings() {
+  std::vector<std::string> headings = {"strategy", ">seeds", ">P", ">Pmean", ">Pcal"};
+  for (int evaluations : kScoredEvaluations) headings.push_back(absl::StrCat(">@", evaluations));
+  for (int percent : kScoredPercents) {
+    headings.push_back(absl::StrCat(">to ", percent, "%"));
+    headings.push_back(">hit");
+  }
+  headings.push_back(">failed");
+  return headings;
+}
+
+void PrintTable(const std::string& path, const RecordedFile& file,
+                absl::Span<const StrategyScore> scores) {
+  const RecordedSpace& space = *file.space;
+  const absl::Span<const double> times = space.ascending_milliseconds();
+  std::printf("%s: %s%s%s%zu configurations, %zu valid, optimum %.4g ms; P over %d of %d\n",
+              path.c_str(), file.kernel.c_str(), file.device.empty() ? "" : " on ",
+              file.device.empty() ? file.kernel.empty() ? "" : ", " : (file.device + ", ").c_str(),
+              static_cast<size_t>(space.Count()), times.size(), times.front(), scores.front().used,
+              scores.front().budget);
+  TextTable table(ScoreHeadings());
+  for (const StrategyScore& score : scores) {
+    std::vector<std::string> cells = {
+        score.strategy, absl::StrCat(score.seeds), absl::StrFormat("%.3f", score.p),
+        absl::StrFormat("%.3f", score.pmean),
+        absl::StrCat(absl::StrFormat("%.3f", score.pcal),
+                     score.pcal_error ? absl::StrFormat("±%.3f", *score.pcal_error) : "")};
+    for (size_t i = 0; i < score.at.size(); ++i) {
+      cells.push_back(absl::StrCat(
+          absl::StrFormat("%.3f", score.at[i]),
+          score.at_interval[i] ? absl::StrFormat("±%.3f", *score.at_interval[i]) : ""));
+    }
+    for (size_t i = 0; i < score.to_within.size(); ++i) {
+      cells.push_back(FormatEvaluations(score.to_within[i]));
+      cells.push_back(absl::StrFormat("%.2f", score.share_within[i]));
+    }
+    cells.push_back(absl::StrFormat("%.3f", score.failed_share));
+    table.Add(std::move(cells));
+  }
+  std::printf("%s\n", table.ToString().c_str());
+}
+
+void PrintJson(const std::string& path, absl::Span<const StrategyScore> scores) {
+  for (const StrategyScore& score : scores) {
+    nlohmann::ordered_json line = {{"space", path},          {"strategy", score.strategy},
+                                   {"seeds", score.seeds},   {"evaluations", score.evaluations},
+                                   {"budget", score.budget}, {"used", score.used},
+                                   {"P", score.p},           {"Pmean", score.pmean},
+                                   {"Pcal", score.pcal}};
+    if (score.pcal_error) line["Pcalse"] = *score.pcal_error;
+    for (size_t i = 0; i < kScoredEvaluations.size(); ++i) {
+      line[absl::StrCat("at", kScoredEvaluations[i])] = score.at[i];
+      if (score.at_interval[i])
+        line[absl::StrCat("ci", kScoredEvaluations[i])] = *score.at_interval[i];
+    }
+    for (size_t i = 0; i < kScoredPercents.size(); ++i) {
+      if (score.to_within[i]) line[absl::StrCat("to", kScoredPercents[i])] = *score.to_within[i];
+      line[absl::StrCat("hit", kScoredPercents[i])] = score.share_within[i];
+    }
+    line["failed"] = score.failed_share;
+    std::printf("%s\n", line.dump().c_str());
+  }
+}
+
+void PrintAggregate(absl::Span<const std::vector<StrategyScore>> scores) {
+  std::vector<std::string> headings = {"mean over spaces", ">spaces", ">P",
+                                       ">least",           ">Pcal",   ">least"};
+  for (int evaluations : kScoredEvaluations) headings.push_back(absl::StrCat(">@", evaluations));
+  for (int percent : kScoredPercents) headings.push_back(absl::StrCat(">hit ", percent, "%"));
+  headings.push_back(">failed");
+  TextTable table(headings);
+  for (const AggregateScore& score : Aggregate(scores)) {
+    std::vector<std::string> cells = {score.strategy, absl::StrCat(score.spaces)};
+    for (double value : {score.p, score.least_p, score.pcal, score.least_pcal})
+      cells.push_back(absl::StrFormat("%.3f", value));
+    for (double value : score.at) cells.push_back(absl::StrFormat("%.3f", value));
+    for (double value : score.share_within) cells.push_back(absl::StrFormat("%.3f", value));
+    cells.push_back(absl::StrFormat("%.3f", score.failed_share));
+    table.Add(std::move(cells));
+  }
+  std::fputs(table.ToString().c_str(), stdout);
+}
+
+void WarnOfRuns(const std::string& path, const StrategyScore& score) {
+  if (score.unknown_keys + score.differing_times == 0) return;
+  std::fprintf(stderr,
+               "warning: %s: %s: %lld evaluations name no configuration of the space, "
+               "%lld have another time than it\n",
+               path.c_str(), score.strategy.c_str(), static_cast<long long>(score.unknown_keys),
+               static_cast<long long>(score.differing_times));
+}
+
+// The runs of every strategy on one space, written to `log` if that is open.
+absl::StatusOr<std::vector<StrategyRuns>> RunStrategies(const SimulateFlags& flags,
+                                                        absl::Span<const StrategyChoice> choices,
+                                                        const RecordedSpace& space,
+                                                        std::ofstream* log) {
+  std::vector<StrategyRuns> all;
+  for (size_t s = 0; s < choices.size(); ++s) {
+    const absl::StatusOr<std::vector<SimulatedRun>> runs =
+        Simulate(space, choices[s], flags.options);
+    if (!runs.ok()) return runs.status();
+    if (log->is_open()) {
+      for (const SimulatedRun& run : *runs)
+        *log << RunLine(space, flags.strategies[s], run) << '\n';
+    }
+    all.push_back(RunsOf(flags.strategies[s], *runs));
+  }
+  return all;
+}
+
+absl::Status CheckCombination(const SimulateFlags& flags) {
+  if (flags.spaces.size() > 1 && !(flags.log.empty() && flags.score.empty())) {
+    return absl::InvalidArgumentError(
+        "simulate: --log and --score take one --space: the lines of a log do not name theirs");
+  }
+  if (!flags.score.empty() && !(flags.log.empty() && flags.strategies.empty())) {
+    return absl::InvalidArgumentError(
+        "simulate: --score judges the runs of a log; --strategy and --log make new ones");
+  }
+  return absl::OkStatus();
+}
+
+int RunSimulate(SimulateFlags flags) {
+  if (absl::Status checked = CheckCombination(flags); !checked.ok()) return Fail(checked);
+  if (flags.strategies.empty()) flags.strategies = {"evolutionary"};
+  std::vector<StrategyChoice> choices;
+  for (const std::string& text : flags.strategies) {
+    const absl::StatusOr<StrategyChoice> choice = ParseStrategy(text);
+    if (!choice.ok()) return Fail(choice.status());
+    choices.push_back(*choice);
+  }
+  std::ofstream log;
+  if (!flags.log.empty()) {
+    log.open(flags.log, std::ios::trunc);
+    if (!log) {
+      return Fail(absl::InvalidArgumentError(absl::StrCat(flags.log, ": cannot be written")));
+    }
+  }
+  std::vector<std::vector<StrategyScore>> all;
+  for (const std::string& path : flags.spaces) {
+    const absl::StatusOr<RecordedFile> file = ReadRecordedFile(path, {.workload = flags.workload});
+    if (!file.ok()) return FailToOpen(file.status());
+    for (const std::string& warning : file->warnings)
+      std::fprintf(stderr, "warning: %s: %s\n", path.c_str(), warning.c_str());
+    const absl::StatusOr<std::vector<StrategyRuns>> runs =
+        flags.score.empty() ? RunStrategies(flags, choices, *file->space, &log)
+                            : ReadRuns(*file->space, flags.score);
+    if (!runs.ok()) return Fail(runs.status());
+    absl::StatusOr<std::vector<StrategyScore>> scores = ScoreRuns(*file->space, *runs);
+    if (!scores.ok()) return Fail(scores.status());
+    for (const StrategyScore& score : *scores) WarnOfRuns(path, score);
+    if (flags.json) {
+      PrintJson(path, *scores);
+    } else {
+      PrintTable(path, *file, *scores);
+    }
+    std::fflush(stdout);
+    all.push_back(*std::move(scores));
+  }
+  if (all.size() > 1 && !flags.json) PrintAggregate(all);
+  if (log.is_open() && !log.flush()) {
+    return Fail(absl::UnavailableError(absl::StrCat(flags.log, ": cannot be written")));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+std::function<int()> AddSimulate(CLI::App* app) {
+  auto flags = std::make_shared<SimulateFlags>();
+  const CLI::Range at_least_one(1, 1000000);
+  app->add_option("--space", flags->spaces,
+                  "a recorded space: a Kernel Tuner cache, T4 results (plain or .gz) or a tuning "
+                  "log; may be repeated")
+      ->required();
+  std::vector<std::string> names;
+  for (const StrategyRow& row : AllStrategies()) names.push_back(row.name);
+  app->add_option("--strategy", flags->strategies,
+                  absl::StrCat("NAME or NAME{parameter=value …}; may be repeated; strategies are ",
+                               absl::StrJoin(names, ", "), "; evolutionary if not given"));
+  app->add_option("--workload", flags->workload,
+                  "of a tuning log: a workload's name, or the beginning of its key");
+  app->add_option("--trials", flags->options.trials, "evaluations per run")
+      ->check(at_least_one)
+      ->capture_default_str();
+  app->add_option("--seeds", flags->options.seeds, "runs per strategy, each with its own seed")
+      ->check(at_least_one)
+      ->capture_default_str();
+  app->add_option("--first-seed", flags->options.first_seed, "the least of the seeds")
+      ->capture_default_str();
+  app->add_option("--batch", flags->options.batch, "proposals at a time")
+      ->check(at_least_one)
+      ->capture_default_str();
+  app->add_option("--jobs", flags->options.jobs, "threads; 0: one per core")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app->add_option("--log", flags->log, "write every evaluation of every run, a line per run");
+  app->add_option("--score", flags->score, "score the runs of such a log instead of running any");
+  app->add_flag("--json", flags->json, "one JSON object per space and strategy");
+  return [flags] { return RunSimulate(*flags); };
+}
+
+}  // namespace tilewright

@@ -1,0 +1,100 @@
+// `tilewright simulate` as a user meets it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/cli/command_line.h"
+
+namespace tilewright {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr char kSpace[] = " --space " TILEWRIGHT_TEST_DATA "/recorded_cache.json ";
+
+class SimulateCommand : public CommandLine {};
+
+TEST_F(SimulateCommand, ScoresStrategiesAndWritesALogThatScoresTheSame) {
+  const std::string flags = absl::StrCat("simulate", kSpace, "--trials 40 --seeds 3 --json ");
+  const Outcome made =
+      Run(absl::StrCat(flags, "--strategy random 'evolutionary{initial=8}' --log runs.jsonl"));
+  ASSERT_EQ(made.code, 0) << made.output;
+  EXPECT_THAT(made.output, AllOf(HasSubstr(R"("strategy":"random","seeds":3,"evaluations":40.0)"),
+                                 HasSubstr(R"("strategy":"evolutionary{initial=8}")"),
+                                 HasSubstr(R"("Pcal":)"), HasSubstr(R"("at25":)")));
+  const std::string log = Read("runs.jsonl");
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 6);
+  EXPECT_THAT(log, StartsWith(R"({"strategy":"random","seed":1,"evals":[[)"));
+  const Outcome scored = Run(absl::StrCat("simulate", kSpace, "--score runs.jsonl --json"));
+  EXPECT_EQ(scored.output, made.output);
+  EXPECT_EQ(
+      Run(absl::StrCat(flags, "--strategy random 'evolutionary{initial=8}' --jobs 3 --log again"))
+          .code,
+      0);
+  EXPECT_EQ(Read("again"), log);
+}
+
+TEST_F(SimulateCommand, PrintsATablePerSpaceAndTheMeans) {
+  const Outcome table =
+      Run(absl::StrCat("simulate", kSpace, kSpace, "--strategy random --trials 30 --seeds 2"));
+  ASSERT_EQ(table.code, 0) << table.output;
+  EXPECT_THAT(table.output,
+              AllOf(HasSubstr("stencil on Imagined 9000, 304 configurations, 256 valid, optimum "
+                              "0.988 ms; P over 30 of 85"),
+                    HasSubstr("mean over spaces"), HasSubstr("Pcal")));
+}
+
+TEST_F(SimulateCommand, SimulatesTheTrialsOfALog) {
+  MakeLog("tuning.db");
+  const Outcome log = Run("simulate --space tuning.db --strategy random --seeds 2");
+  EXPECT_EQ(log.code, 0) << log.output;
+  EXPECT_THAT(log.output, HasSubstr("configurations"));
+}
+
+TEST_F(SimulateCommand, WarnsOfWhatIsOddAboutAFile) {
+  Write("cut.json", R"({"device_name":"","tune_params_keys":["a"],"cache":{"1":{"a":1,"time":1},)");
+  const Outcome odd = Run("simulate --space cut.json --strategy random --seeds 1");
+  EXPECT_EQ(odd.code, 0) << odd.output;
+  EXPECT_THAT(odd.output, AllOf(HasSubstr("warning: cut.json: it names no device"),
+                                HasSubstr("warning: cut.json: it ends before its closing braces")));
+}
+
+TEST_F(SimulateCommand, RefusesBadInputInOneLine) {
+  Write("text.json", "hello");
+  Write("empty.db", "SQLite format 3");
+  struct Case {
+    std::string flags;
+    std::string message;
+    int code = 2;
+  };
+  for (const Case& bad : std::vector<Case>{
+           {"", "--space is required"},
+           {"--space none.json", "none.json: no such file"},
+           {"--space text.json", "text.json: neither JSON nor a tuning log"},
+           {"--space empty.db", "empty.db", 4},
+           {absl::StrCat(kSpace, "--strategy nonsense"), "unknown strategy `nonsense`"},
+           {absl::StrCat(kSpace, "--strategy 'random{x=1}'"), "strategy random: `x=1` is not"},
+           {absl::StrCat(kSpace, "--trials 0"), "--trials"},
+           {absl::StrCat(kSpace, "--seeds none"), "--seeds"},
+           {absl::StrCat(kSpace, "--workload qkv"), "is no tuning log"},
+           {absl::StrCat(kSpace, "--log none/runs.jsonl"), "none/runs.jsonl: cannot be written"},
+           {absl::StrCat(kSpace, "--score none.jsonl"), "none.jsonl: cannot be read"},
+           {absl::StrCat(kSpace, "--score text.json"), "text.json:1: not an object"},
+           {absl::StrCat(kSpace, "--score text.json --strategy random"), "--score judges"},
+           {absl::StrCat(kSpace, kSpace, "--log runs.jsonl"), "take one --space"},
+       }) {
+    const Outcome refused = Run(absl::StrCat("simulate ", bad.flags));
+    EXPECT_EQ(refused.code, bad.code) << bad.flags << "\n" << refused.output;
+    EXPECT_THAT(refused.output, AllOf(StartsWith("tilewright: "), HasSubstr(bad.message)));
+    EXPECT_EQ(std::count(refused.output.begin(), refused.output.end(), '\n'), 1) << refused.output;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright
