@@ -141,8 +141,8 @@ TEST(ParseStrategy, TakesParametersAndKeepsTheDefaultsOfTheOthers) {
 }
 
 TEST(ParseStrategy, NamesWhatExistsWhenTheStrategyIsUnknown) {
-  EXPECT_THAT(std::string(ParseStrategy("annealing").status().message()),
-              HasSubstr("unknown strategy `annealing`; strategies are evolutionary, random"));
+  EXPECT_THAT(std::string(ParseStrategy("tabu").status().message()),
+              HasSubstr("unknown strategy `tabu`; strategies are evolutionary, random, grid"));
 }
 
 TEST(ParseStrategy, NamesTheParametersWhenOneIsUnknown) {

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Which parameters of the strategies without a model were tried, and how the defaults in search/strategies.cc were chosen: on recorded
+# spaces, by search_parameters, with one kernel left out at a time.
+#
+#   bench/search_parameters.sh build/dev FILE… >results
+#
+# SETTINGS (60) and SEEDS (100) are taken from the environment.
+set -euo pipefail
+build=${1:?build directory}
+shift
+: "${1:?recorded spaces}"
+
+vary() {  # strategy, then the values of its parameters
+  local strategy=$1
+  shift
+  printf '== %s\n' "$strategy"
+  "$build/bench/search_parameters" "$strategy" "${SETTINGS:-60}" "${SEEDS:-100}" "${files[@]}" -- "$@"
+}
+
+files=("$@")
+vary annealing initial=1,8,16,32 chains=1,2,4 temperature=0.02,0.05,0.1,0.2,0.4 cooling=0.9,0.95,0.98,0.99 patience=8,16,24,32,48
+vary genetic initial=8,16,24,32,48 population=6,8,12,20,32 tournament=1,2,3,4 mutation=0.2,0.4,0.6,0.8,1
+vary differential population=8,12,16,24,32 factor=0.3,0.5,0.8,1 crossover=0.3,0.5,0.7,0.9 greed=0,0.3,0.6,1
+vary ils initial=8,16,24,32 tries=8,12,16,24,40 kick=1,2,3,4 elite=1,2,4,8 tolerance=1,1.05,1.2,1.5
