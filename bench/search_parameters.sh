@@ -18,7 +18,7 @@ vary() {  # strategy, then the values of its parameters
 }
 
 files=("$@")
-vary annealing initial=1,8,16,32 chains=1,2,4 temperature=0.02,0.05,0.1,0.2,0.4 cooling=0.9,0.95,0.98,0.99 patience=8,16,24,32,48
-vary genetic initial=8,16,24,32,48 population=6,8,12,20,32 tournament=1,2,3,4 mutation=0.2,0.4,0.6,0.8,1
+vary annealing initial=1,8,16,32,48 chains=1,2,4 temperature=0.05,0.1,0.2,0.4 cooling=0.9,0.95,0.98,0.99 patience=8,16,32,48
+vary genetic initial=16,24,32,48 population=4,6,8,12,16 tournament=2,3,4,6 mutation=0.1,0.2,0.3,0.5,0.8
 vary differential population=8,12,16,24,32 factor=0.3,0.5,0.8,1 crossover=0.3,0.5,0.7,0.9 greed=0,0.3,0.6,1
-vary ils initial=8,16,24,32 tries=8,12,16,24,40 kick=1,2,3,4 elite=1,2,4,8 tolerance=1,1.05,1.2,1.5
+vary ils initial=16,24,32,48 tries=12,24,40,80 kick=1,2,3 elite=2,4,8,12 tolerance=1,1.05,1.1,1.2

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -12,7 +13,9 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/text_table.h"
+#include "measure/statistics.h"
 #include "nlohmann/json.hpp"
+#include "search/noise.h"
 #include "search/score.h"
 #include "search/simulate.h"
 
@@ -26,6 +29,7 @@ struct SimulateFlags {
   std::string log;
   std::string score;
   SimulateOptions options;
+  bool noise = false;
   bool json = false;
 };
 
@@ -144,6 +148,40 @@ absl::StatusOr<std::vector<StrategyRuns>> RunStrategies(const SimulateFlags& fla
   return all;
 }
 
+// --noise: how far the verdicts of runs on noisy readings can be trusted.
+absl::Status PrintNoise(const SimulateFlags& flags, absl::Span<const StrategyChoice> choices,
+                        const std::string& path, const RecordedSpace& space) {
+  TextTable table({"verdicts", ">runs", ">within 1%", ">median loss", ">greatest loss",
+                   ">self comparisons", ">called different"});
+  for (size_t s = 0; s < choices.size(); ++s) {
+    const absl::StatusOr<NoiseReport> report = SimulateNoise(space, choices[s], flags.options);
+    if (!report.ok()) return report.status();
+    const double median = report->losses.empty() ? 0 : Median(report->losses);
+    const double greatest = report->losses.empty()
+                                ? 0
+                                : *std::max_element(report->losses.begin(), report->losses.end());
+    if (flags.json) {
+      const nlohmann::ordered_json line = {{"space", path},
+                                           {"strategy", flags.strategies[s]},
+                                           {"runs", report->runs},
+                                           {"within", report->share_within()},
+                                           {"median_loss", median},
+                                           {"greatest_loss", greatest},
+                                           {"self_comparisons", report->self_comparisons},
+                                           {"self_different", report->share_self_different()}};
+      std::printf("%s\n", line.dump().c_str());
+      continue;
+    }
+    table.Add({flags.strategies[s], absl::StrCat(report->runs),
+               absl::StrFormat("%.3f", report->share_within()),
+               absl::StrFormat("%.2f%%", 100 * median), absl::StrFormat("%.2f%%", 100 * greatest),
+               absl::StrCat(report->self_comparisons),
+               absl::StrFormat("%.4f", report->share_self_different())});
+  }
+  if (!flags.json) std::printf("%s\n%s\n", path.c_str(), table.ToString().c_str());
+  return absl::OkStatus();
+}
+
 absl::Status CheckCombination(const SimulateFlags& flags) {
   if (flags.spaces.size() > 1 && !(flags.log.empty() && flags.score.empty())) {
     return absl::InvalidArgumentError(
@@ -152,6 +190,10 @@ absl::Status CheckCombination(const SimulateFlags& flags) {
   if (!flags.score.empty() && !(flags.log.empty() && flags.strategies.empty())) {
     return absl::InvalidArgumentError(
         "simulate: --score judges the runs of a log; --strategy and --log make new ones");
+  }
+  if (flags.noise && !(flags.log.empty() && flags.score.empty())) {
+    return absl::InvalidArgumentError(
+        "simulate: --noise judges verdicts; --log and --score are about searches without noise");
   }
   return absl::OkStatus();
 }
@@ -178,6 +220,11 @@ int RunSimulate(SimulateFlags flags) {
     if (!file.ok()) return FailToOpen(file.status());
     for (const std::string& warning : file->warnings)
       std::fprintf(stderr, "warning: %s: %s\n", path.c_str(), warning.c_str());
+    if (flags.noise) {
+      if (absl::Status printed = PrintNoise(flags, choices, path, *file->space); !printed.ok())
+        return Fail(printed);
+      continue;
+    }
     const absl::StatusOr<std::vector<StrategyRuns>> runs =
         flags.score.empty() ? RunStrategies(flags, choices, *file->space, &log)
                             : ReadRuns(*file->space, flags.score);
@@ -232,6 +279,9 @@ std::function<int()> AddSimulate(CLI::App* app) {
       ->capture_default_str();
   app->add_option("--log", flags->log, "write every evaluation of every run, a line per run");
   app->add_option("--score", flags->score, "score the runs of such a log instead of running any");
+  app->add_flag("--noise", flags->noise,
+                "draw noisy readings from the recorded samples, hold the finals on them, and judge "
+                "the verdicts instead of the searches");
   app->add_flag("--json", flags->json, "one JSON object per space and strategy");
   return [flags] { return RunSimulate(*flags); };
 }

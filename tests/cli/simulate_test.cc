@@ -65,9 +65,20 @@ TEST_F(SimulateCommand, WarnsOfWhatIsOddAboutAFile) {
                                 HasSubstr("warning: cut.json: it ends before its closing braces")));
 }
 
+TEST_F(SimulateCommand, JudgesVerdictsOnNoisyReadings) {
+  const std::string flags =
+      absl::StrCat("simulate", kSpace, "--noise --strategy random --seeds 5 ");
+  const Outcome table = Run(flags);
+  EXPECT_EQ(table.code, 0) << table.output;
+  EXPECT_THAT(table.output, AllOf(HasSubstr("within 1%"), HasSubstr("called different")));
+  EXPECT_THAT(Run(flags + "--json").output, HasSubstr(R"("strategy":"random","runs":5,"within":)"));
+}
+
 TEST_F(SimulateCommand, RefusesBadInputInOneLine) {
   Write("text.json", "hello");
   Write("empty.db", "SQLite format 3");
+  Write("plain.json",
+        R"({"device_name":"d","tune_params_keys":["a"],"cache":{"1":{"a":1,"time":1}}})");
   struct Case {
     std::string flags;
     std::string message;
@@ -88,6 +99,8 @@ TEST_F(SimulateCommand, RefusesBadInputInOneLine) {
            {absl::StrCat(kSpace, "--score text.json"), "text.json:1: not an object"},
            {absl::StrCat(kSpace, "--score text.json --strategy random"), "--score judges"},
            {absl::StrCat(kSpace, kSpace, "--log runs.jsonl"), "take one --space"},
+           {absl::StrCat(kSpace, "--noise --log runs.jsonl"), "--noise judges verdicts"},
+           {"--space plain.json --noise", "no samples"},
        }) {
     const Outcome refused = Run(absl::StrCat("simulate ", bad.flags));
     EXPECT_EQ(refused.code, bad.code) << bad.flags << "\n" << refused.output;
