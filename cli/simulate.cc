@@ -120,6 +120,20 @@ void PrintAggregate(absl::Span<const std::vector<StrategyScore>> scores) {
   std::fputs(table.ToString().c_str(), stdout);
 }
 
+void PrintAggregateJson(absl::Span<const std::vector<StrategyScore>> scores) {
+  for (const AggregateScore& score : Aggregate(scores)) {
+    nlohmann::ordered_json line = {{"spaces", score.spaces}, {"strategy", score.strategy},
+                                   {"P", score.p},           {"least_P", score.least_p},
+                                   {"Pcal", score.pcal},     {"least_Pcal", score.least_pcal}};
+    for (size_t i = 0; i < kScoredEvaluations.size(); ++i)
+      line[absl::StrCat("at", kScoredEvaluations[i])] = score.at[i];
+    for (size_t i = 0; i < kScoredPercents.size(); ++i)
+      line[absl::StrCat("hit", kScoredPercents[i])] = score.share_within[i];
+    line["failed"] = score.failed_share;
+    std::printf("%s\n", line.dump().c_str());
+  }
+}
+
 void WarnOfRuns(const std::string& path, const StrategyScore& score) {
   if (score.unknown_keys + score.differing_times == 0) return;
   std::fprintf(stderr,
@@ -240,7 +254,7 @@ int RunSimulate(SimulateFlags flags) {
     std::fflush(stdout);
     all.push_back(*std::move(scores));
   }
-  if (all.size() > 1 && !flags.json) PrintAggregate(all);
+  if (all.size() > 1) (flags.json ? PrintAggregateJson : PrintAggregate)(all);
   if (log.is_open() && !log.flush()) {
     return Fail(absl::UnavailableError(absl::StrCat(flags.log, ": cannot be written")));
   }

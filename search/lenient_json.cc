@@ -113,6 +113,10 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool Open(JsonValue::Kind kind) {
+    if (open_.size() >= kMostLevels) {
+      error_ = absl::StrCat("more than ", kMostLevels, " levels of lists and objects");
+      return false;
+    }
     has_name_ = false;
     open_.emplace_back();
     open_.back().kind = kind;
@@ -126,6 +130,9 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     has_name_ = false;
     return Put(std::move(value));
   }
+
+  // No tuner's file has ten; values are taken apart by recursion.
+  static constexpr size_t kMostLevels = 100;
 
   const size_t size_;  // of the text
   LenientJson result_;

@@ -59,7 +59,7 @@ double StandardDeviationOfLog(absl::Span<const double> times) {
   return std::sqrt(std::max(0.0, (squares - sum * sum / n) / (n - 1)));
 }
 
-constexpr double kMostNoise = 0.2;
+constexpr double kMostNoise = 0.05;
 constexpr size_t kFewestToJudge = 20;
 
 }  // namespace
@@ -290,7 +290,8 @@ std::vector<std::string> NonsenseIn(const RecordedSpace& space) {
   for (absl::uint128 i = 0; i < space.Count(); ++i) {
     const RecordedConfiguration& configuration = space.configuration(i);
     if (!configuration.milliseconds || configuration.samples.size() < 2) continue;
-    within.push_back(StandardDeviationOfLog(configuration.samples));
+    within.push_back(StandardDeviationOfLog(configuration.samples) /
+                     std::sqrt(static_cast<double>(configuration.samples.size())));
     between.push_back(*configuration.milliseconds);
   }
   if (within.size() >= kFewestToJudge) {
@@ -298,8 +299,10 @@ std::vector<std::string> NonsenseIn(const RecordedSpace& space) {
     const double spread = StandardDeviationOfLog(between);
     if (noise > kMostNoise * spread) {
       reasons.push_back(absl::StrFormat(
-          "its times look like nonsense: the samples of one configuration scatter by %.1f%%, the "
-          "configurations by %.1f%%; below a fifth of that their order means something",
+          "its times look like nonsense: the samples of one configuration scatter so much that its "
+          "time is known to %.1f%%, and the configurations differ by %.1f%%; a twentieth of that "
+          "or "
+          "less would make their order mean something",
           100 * noise, 100 * spread));
     }
   }

@@ -136,11 +136,12 @@ absl::StatusOr<RecordedFile> ReadRecordedFile(const std::string& path,
 
 // Reasons to think that the times mean nothing; each one line. Empty for measurements in order.
 //
-// A configuration's samples scatter by noise, the configurations by what was chosen. If the first
-// is not small beside the second, the order of the configurations is mostly chance: a median
-// standard deviation within configurations above a fifth of that between them (both of the
-// logarithm). In well-measured spaces it is 0.003 to 0.04. And if half of the configurations have
-// the very same time, a clock's tick or a constant was recorded instead of kernels.
+// A configuration's samples scatter by noise, the configurations by what was chosen. If what the
+// noise leaves open in a configuration's time is not small beside the spread of the configurations,
+// their order is mostly chance: a median standard error (the samples' standard deviation / the root
+// of their number) above a twentieth of the configurations' standard deviation, both of the
+// logarithm. In well-measured spaces it is 0.001 to 0.011 of it. And if half of the configurations
+// have the very same time, a clock's tick or a constant was recorded instead of kernels.
 std::vector<std::string> NonsenseIn(const RecordedSpace& space);
 
 }  // namespace tilewright

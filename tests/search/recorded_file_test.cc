@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -253,6 +254,25 @@ TEST_F(RecordedFileTest, LeavesConfigurationsOutThatLackAParameterAndCountsTheLa
   EXPECT_EQ(file.space->configuration(1).milliseconds, 1.25);
   EXPECT_THAT(file.warnings,
               ElementsAre(HasSubstr("1 configuration is left out"), HasSubstr("recorded twice")));
+}
+
+TEST_F(RecordedFileTest, ReadsOrRefusesWhateverIsCutOrChangedInAFile) {
+  const absl::StatusOr<RecordedFile> cache = ReadRecordedFile(kCache, {});
+  std::string t4 = T4Of(*cache->space, "milliseconds", 1);
+  std::mt19937_64 random(1);
+  for (std::string whole : {ReadAll(kCache), t4}) {
+    whole.resize(6000);
+    for (int i = 0; i < 300; ++i) {
+      std::string text = whole;
+      text.resize(random() % text.size());
+      (void)Read(text);
+      text = whole;
+      for (int change = 0; change < 3; ++change)
+        text[random() % text.size()] = "{}[],:\"\\0N-\n\xff"[random() % 13];
+      (void)Read(text);
+    }
+  }
+  EXPECT_THAT(MessageFor(std::string(100000, '[')), HasSubstr("levels of lists and objects"));
 }
 
 TEST_F(RecordedFileTest, SaysWhatItCannotRead) {
