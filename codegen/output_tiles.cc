@@ -26,7 +26,7 @@ void OutputTiles::ForTiles(const std::function<void()>& body) {
   Value* per_batch = b_.CreateNSWMul(tiles_m, tiles_n);
   Value* all = b_.CreateNSWMul(reads_.BatchCount(), per_batch);
   Value* block = b_.CreateZExt(m_.BlockInGrid(), b_.getInt64Ty());
-  m_.For(block, all, shape_.grid, "tile", [&](Value* tile) {
+  auto one = [&](Value* tile) {
     indices_ = reads_.AtBatch(b_.CreateUDiv(tile, per_batch));
     // In groups of group_m rows of tiles, column by column within a group.
     Value* number = b_.CreateURem(tile, per_batch);
@@ -38,7 +38,12 @@ void OutputTiles::ForTiles(const std::function<void()>& body) {
     first_row_ = b_.CreateNSWMul(row, m_.Int(shape_.tile_m));
     first_column_ = b_.CreateNSWMul(b_.CreateUDiv(within, height), m_.Int(shape_.tile_n));
     body();
-  });
+  };
+  if (shape_.one_each) {
+    m_.If(b_.CreateICmpSLT(block, all), [&] { one(block); });
+  } else {
+    m_.For(block, all, shape_.grid, "tile", one);
+  }
 }
 
 void OutputTiles::Finish(Value* y, Value* x, Value* sum) {

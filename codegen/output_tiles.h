@@ -21,6 +21,9 @@ class OutputTiles {
     int group_m = 1;  // rows of tiles that are taken together, column by column
     int grid = 1;     // blocks
     int block = 0;    // threads
+    // The grid has a block for each tile at any sizes: there is no loop, from which LLVM would move
+    // what tiles share, at the cost of registers.
+    bool one_each = false;
   };
   OutputTiles(KernelModule& module, const Contraction& contraction,
               const KernelModule::DeviceEntry& entry, const ContractionReads& reads,

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "codegen/contraction_direct.h"
 #include "codegen/contraction_dot.h"
 #include "codegen/contraction_mma.h"
 #include "codegen/contraction_simt.h"
@@ -20,6 +21,7 @@ absl::Span<const Writer> AllWriters() {
       {"contraction.naive", "nvptx", WriteNaiveOnGpu},
       {"contraction.tiled", "host", WriteContractionTiled},
       {"contraction.dot", "host", WriteContractionDot},
+      {"contraction.direct", "nvptx", WriteContractionDirect},
       {"contraction.simt", "nvptx", WriteContractionSimt},
       {"contraction.mma", "nvptx", WriteContractionMma},
       {"contraction.wgmma", "nvptx", WriteContractionWgmma},

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "schedule/contraction_direct.h"
 #include "schedule/contraction_dot.h"
 #include "schedule/contraction_mma.h"
 #include "schedule/contraction_simt.h"
@@ -17,10 +18,10 @@ namespace tilewright {
 // and docs iterate over it.
 absl::Span<const Variant> AllVariants() {
   static const auto* const variants = new std::vector<Variant>{
-      ContractionNaiveVariant(),  ContractionTiledVariant(),  ContractionDotVariant(),
-      ContractionSimtVariant(),   ContractionMmaVariant(),    ContractionWgmmaVariant(),
-      ContractionSkinnyVariant(), PointwiseNaiveVariant(),    PointwiseVectorisedVariant(),
-      RowReductionNaiveVariant(), RowReductionFusedVariant(),
+      ContractionNaiveVariant(),    ContractionTiledVariant(),  ContractionDotVariant(),
+      ContractionDirectVariant(),   ContractionSimtVariant(),   ContractionMmaVariant(),
+      ContractionWgmmaVariant(),    ContractionSkinnyVariant(), PointwiseNaiveVariant(),
+      PointwiseVectorisedVariant(), RowReductionNaiveVariant(), RowReductionFusedVariant(),
   };
   return *variants;
 }

@@ -167,6 +167,14 @@ TEST(NvptxAgreement, HoldsForEveryLayoutTypeAndEpilogue) {
        {"n=2 p=4 q=4 o=8 r=3 s=3 c=4 X.1=8 X.2=8", "f16"}},
       {"y[m] = sum(k: A[m,k] * x[k])", {"m=70 k=300", "f32"}},
       {"y[m] = sum(k: A[m,k] * x[k])", {"m=3 k=1500", "bf16,y:f32"}},
+      // Sums that several warps share, pieces of 4 and 8 bytes, and outputs that leave threads
+      // idle.
+      {"C[m,n] = sum(k: A[m,k] * B[n,k])", {"m=2 n=5 k=595", "bf16"}},
+      {"C[m,n] = sum(k: A[m,k] * B[n,k])", {"m=3 n=9 k=1300", "bf16,C:f32"}},
+      {"C[m,n] = sum(k: A[k,m] * B[k,n])", {"m=8 n=12 k=700", "f16"}},
+      {"C[m,n] = sum(k: A[m,k] * B[n,k])", {"m=3 n=2 k=402", "f64"}},
+      {"C[m,n] = sum(k: A[m,k] * B[n,k])", {"m=100 n=45 k=2", "bf16"}},
+      {"C[m,n] = sum(k: A[m,k] * B[k,n])", {"m=2 n=3 k=1..900", "i8,C:i32"}},
       {"Y[m,n] = sum(k: A[m,k] * B[k,n] * 0.5)", {"m=7 n=19 k=12", "i8,Y:f32"}},
       {"O[b,h,i,d] = sum(j: P[b,h,i,j] * V[b,h/2,j,d])", {"b=2 h=4 i=9 d=16 j=20 V.1=2", "f16"}},
   };

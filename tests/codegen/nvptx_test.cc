@@ -149,6 +149,10 @@ INSTANTIATE_TEST_SUITE_P(
                                  "m=256 n=256 k=256", "f32",
                                  "contraction.simt{tile_m=32 tile_n=32 thread_m=2 thread_n=2 "
                                  "tile_k=8 stages=2 epilogue=shared group_m=1 blocks_per_core=1}"},
+                      GoldenCase{"nvptx_contraction_direct", "C[m,n] = sum(k: A[m,k] * B[n,k])",
+                                 "m=1..8 n=30 k=600", "bf16",
+                                 "contraction.direct{block=64 threads_k=64 threads_n=1 rows=2 "
+                                 "columns=2 vector_k=4 unroll=2}"},
                       GoldenCase{"nvptx_contraction_mma", "C[m,n] = sum(k: A[m,k] * B[n,k])",
                                  "m=1..256 n=256 k=256", "bf16",
                                  "contraction.mma{tile_m=32 tile_n=32 warps_m=2 warps_n=1 "
@@ -187,6 +191,10 @@ const Program kPrograms[] = {
     {"Y[n,p,q,o] = sum(r,s,c: X[n, 2*p+r-1, 2*q+s-1, c] * W[o,r,s,c])",
      "n=2 p=14 q=14 o=32 r=3 s=3 c=16 X.1=28 X.2=28", "f16"},
     {"y[m] = sum(k: A[m,k] * x[k])", "m=1000 k=300", "f32"},
+    // Odd rows, few outputs and short sums.
+    {"C[m,n] = sum(k: A[m,k] * B[n,k])", "m=1 n=55 k=595", "bf16"},
+    {"C[m,n] = sum(k: A[m,k] * B[n,k])", "m=8 n=2228 k=6676", "bf16"},
+    {"C[m,n] = sum(k: A[m,k] * B[n,k])", "m=13738 n=93 k=9", "bf16"},
     // Large enough for the largest tiles.
     {"C[m,n] = sum(k: A[m,k] * B[k,n])", "m=4096 n=4096 k=4096", "f32"},
     {"C[m,n] = sum(k: A[m,k] * B[n,k])", "m=4096 n=4095 k=4097", "f32"},
