@@ -3,6 +3,16 @@
 #include <utility>
 
 namespace tilewright {
+namespace {
+
+int64_t CodeBytes(const BuildOutcome& outcome) {
+  int64_t bytes = 0;
+  for (const CodeObject& object : outcome.kernel->objects)
+    bytes += static_cast<int64_t>(object.bytes.size());
+  return bytes;
+}
+
+}  // namespace
 
 bool BuiltAhead::Begin(const Workload& workload) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -10,13 +20,24 @@ bool BuiltAhead::Begin(const Workload& workload) {
   workload_ = workload.canonical_text();
   session_.clear();
   kernels_.clear();
+  order_.clear();
+  kept_bytes_ = 0;
   return true;
 }
 
 void BuiltAhead::Keep(const Workload& workload, const std::string& schedule,
                       const BuildOutcome& outcome) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (workload_ == workload.canonical_text() && outcome.kernel) kernels_[schedule] = outcome;
+  if (workload_ != workload.canonical_text() || !outcome.kernel) return;
+  if (!kernels_.emplace(schedule, outcome).second) return;
+  order_.push_back(schedule);
+  kept_bytes_ += CodeBytes(outcome);
+  while (kept_bytes_ > kMostKeptBytes) {
+    const auto oldest = kernels_.find(order_.front());
+    kept_bytes_ -= CodeBytes(oldest->second);
+    kernels_.erase(oldest);
+    order_.pop_front();
+  }
 }
 
 bool BuiltAhead::Find(const Workload& workload, const std::string& schedule,

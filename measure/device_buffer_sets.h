@@ -27,7 +27,9 @@ namespace tilewright {
 
 class DeviceBufferSets {
  public:
-  static constexpr int kMostSets = 4096;
+  // As many as a burst of the finals has calls: before a burst that does not cover the rotation L2
+  // is overwritten (MakeCold), and no set comes twice in it. All of them are checked in finals.
+  static constexpr int kMostSets = 1024;
   static constexpr int64_t kMostBytes = int64_t{16} << 30;
 
   // `pool`: host threads that make the contents. ResourceExhausted: no memory.

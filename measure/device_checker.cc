@@ -13,7 +13,7 @@
 namespace tilewright {
 namespace {
 
-// All tasks and results of a batch; a rotation of 4096 sets of four buffers takes 700 KB.
+// All tasks and results of a batch; a rotation of 1024 sets of four buffers takes 180 KB.
 constexpr int64_t kBatchBytes = int64_t{16} << 20;
 constexpr int64_t kBatchAlignment = 64;
 // Bytes that a block of the compare kernel takes before more blocks help.

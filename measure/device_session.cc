@@ -32,13 +32,17 @@ constexpr double kGraphSeconds = 2e-3;
 constexpr int kMostGraphCalls = 512;
 constexpr int kFewestGraphCalls = 2;
 constexpr int kMostGraphSamples = 40;
+// Less than a screening may take (kMostTiming): a sample is the mean of a graph's calls, and ten of
+// them rank candidates as twenty do.
+constexpr double kMostGraphTiming = 20e-3;
+constexpr double kSlowGraphBudget = 8e-3;
 // A call longer than this is timed alone.
 constexpr double kLongCall = 20e-3;
 // A burst of the finals, as short as it may be: in a longer one a power-bound kernel is slowed down
 // by its own heat more than in use.
 constexpr double kGraphBurstSeconds = 10e-3;
 constexpr int kFewestBurstCalls = 3;
-constexpr int kMostBurstCalls = 1024;
+constexpr int kMostBurstCalls = DeviceBufferSets::kMostSets;
 constexpr double kStepSeconds = 0.1;
 
 int CallsForSeconds(double call_seconds, double seconds, int fewest, int most) {
@@ -311,7 +315,7 @@ absl::Status DeviceSession::Time(CudaKernel& kernel, absl::Span<const int> order
   ConditionsWatch watch(context_, *checker_);
   if (absl::Status status = watch.Start(); !status.ok()) return status;
   const int calls = static_cast<int>(order.size());
-  double budget = kMostTiming;
+  double budget = kMostGraphTiming;
   double timed = 0;
   for (int sample = 0; sample < kMostGraphSamples && timed < budget; ++sample) {
     if (!warm_ && sets.NeedsCold(calls)) {
@@ -323,7 +327,7 @@ absl::Status DeviceSession::Time(CudaKernel& kernel, absl::Span<const int> order
     reply->add_samples_seconds(times->seconds);
     timed += times->event_seconds * calls;
     const bool slow = anchor_seconds > 0 && times->seconds > kSlowRatio * anchor_seconds;
-    budget = slow ? kSlowBudget : kMostTiming;
+    budget = slow ? kSlowGraphBudget : kMostGraphTiming;
   }
   reply->set_device_ns(static_cast<uint64_t>(timed * 1e9));
   const absl::StatusOr<DeviceConditions> conditions = watch.End();

@@ -155,7 +155,7 @@ class LocalWorkbench : public Workbench {
     std::vector<v1::BuiltKernel> built = BuildAll(tasks, timeout);
     for (size_t t = 0; t < numbers.size(); ++t) {
       outcomes[numbers[t]] = OutcomeOf(built[t]);
-      if (first) ahead_.Keep(workload, tasks[t].schedule(), outcomes[numbers[t]]);
+      ahead_.Keep(workload, tasks[t].schedule(), outcomes[numbers[t]]);
     }
     if (first) {
       built.erase(built.begin(), built.begin() + static_cast<std::ptrdiff_t>(numbers.size()));

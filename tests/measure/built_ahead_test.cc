@@ -42,6 +42,21 @@ TEST(BuiltAhead, KeepsWhatWasBuiltForTheNewestWorkloadOnly) {
   EXPECT_FALSE(ahead.Find(first, "naive{}", &found));
 }
 
+TEST(BuiltAhead, KeepsTheNewestCandidatesThatFit) {
+  const Workload workload = MakeProduct("m=4 n=5 k=6");
+  BuiltAhead ahead;
+  ASSERT_TRUE(ahead.Begin(workload));
+  BuildOutcome outcome;
+  outcome.kernel = Kernel();
+  outcome.kernel->objects = {{"cubin-sm_90a", std::string(BuiltAhead::kMostKeptBytes / 2, 'x')}};
+  for (const char* schedule : {"first{}", "second{}", "second{}", "third{}"})
+    ahead.Keep(workload, schedule, outcome);
+  BuildOutcome found;
+  EXPECT_FALSE(ahead.Find(workload, "first{}", &found));
+  EXPECT_TRUE(ahead.Find(workload, "second{}", &found));
+  EXPECT_TRUE(ahead.Find(workload, "third{}", &found));
+}
+
 TEST(BuiltAhead, WhatFailedIsBuiltAgain) {
   const Workload workload = MakeProduct("m=4 n=5 k=6");
   BuiltAhead ahead;
