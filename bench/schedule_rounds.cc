@@ -1,16 +1,20 @@
-// Times given schedules of one workload against each other, in paired rounds on this machine's CPU.
+// Times given schedules of one workload against each other, in paired rounds on this machine's CPU,
+// or its first GPU.
 //
-//   schedule_rounds WORKER OPERATOR_OR_EXPRESSION SIZES TYPE ROUNDS < schedules
+//   schedule_rounds WORKER OPERATOR_OR_EXPRESSION SIZES TYPE ROUNDS [cuda IDLE_MS] < schedules
 //
 // WORKER is an executable that serves the hidden commands `builder` and `runner`. Each round times
 // every schedule once, in an order of its own, after all outputs were checked; prints one line per
-// schedule in the order given: median seconds over the rounds, a tab, the schedule.
+// schedule in the order given: median seconds over the rounds, or why it failed, a tab, the
+// schedule. Before each timing on a GPU it is idle for IDLE_MS.
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+#include "measure/devices.h"
 #include "measure/statistics.h"
 #include "measure/workbench.h"
 #include "schedule/operators.h"
@@ -30,8 +34,9 @@ absl::StatusOr<Workload> MakeWorkload(const char* expression, const char* sizes,
   return Workload::Make(expanded->expression, {expanded->sizes, type});
 }
 
-int Run(char** argv) {
-  const absl::StatusOr<DeviceDescription> device = DescribeCpu(0);
+int Run(int argc, char** argv) {
+  const bool cuda = argc > 6;
+  const absl::StatusOr<DeviceDescription> device = DescribeDevice({.kind = cuda ? argv[6] : "cpu"});
   if (!device.ok()) return Fail(device.status());
   const absl::StatusOr<Workload> workload = MakeWorkload(argv[2], argv[3], argv[4]);
   if (!workload.ok()) return Fail(workload.status());
@@ -52,27 +57,33 @@ int Run(char** argv) {
     schedules.push_back(*std::move(schedule));
   }
   std::vector<Kernel> kernels;
-  for (BuildOutcome& built : (*bench)->Build(*workload, schedules, absl::Seconds(60))) {
-    if (built.failure) return Fail(absl::InternalError(built.failure->text));
-    kernels.push_back(*std::move(built.kernel));
+  const std::vector<BuildOutcome> built = (*bench)->Build(*workload, schedules, absl::Seconds(60));
+  for (const BuildOutcome& one : built) {
+    if (one.kernel) kernels.push_back(*one.kernel);
   }
-  const FinalsOutcome outcome =
-      (*bench)->Finals(kernels, std::atoi(argv[5]), absl::ZeroDuration(), 1);
-  for (size_t i = 0; i < schedules.size(); ++i) {
-    const FinalsOutcome::Entrant& entrant = outcome.entrants[i];
-    if (entrant.failure) return Fail(absl::InternalError(entrant.failure->text));
-    printf("%.9g\t%s\n", Median(entrant.round_seconds), schedules[i].ToString().c_str());
+  const absl::Duration idle = absl::Milliseconds(cuda ? std::atoi(argv[7]) : 0);
+  const FinalsOutcome outcome = (*bench)->Finals(kernels, std::atoi(argv[5]), idle, 1);
+  bool failed = false;
+  for (size_t i = 0, next = 0; i < schedules.size(); ++i) {
+    const FinalsOutcome::Entrant* entrant = built[i].kernel ? &outcome.entrants[next++] : nullptr;
+    const auto& failure = entrant != nullptr ? entrant->failure : built[i].failure;
+    failed |= failure.has_value();
+    const std::string result =
+        failure ? failure->text : absl::StrFormat("%.9g", Median(entrant->round_seconds));
+    printf("%s\t%s\n", result.c_str(), schedules[i].ToString().c_str());
   }
-  return 0;
+  return failed ? 1 : 0;
 }
 
 }  // namespace
 }  // namespace tilewright
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    fprintf(stderr, "usage: schedule_rounds WORKER OPERATOR SIZES TYPE ROUNDS < schedules\n");
+  if (argc != 6 && argc != 8) {
+    fprintf(
+        stderr,
+        "usage: schedule_rounds WORKER OPERATOR SIZES TYPE ROUNDS [cuda IDLE_MS] < schedules\n");
     return 2;
   }
-  return tilewright::Run(argv);
+  return tilewright::Run(argc, argv);
 }
