@@ -240,11 +240,26 @@ std::unique_ptr<Plan> MakeWgmmaPlan(const Workload& workload, const Target& targ
 
 using WgmmaWishes = std::map<std::string, int64_t>;
 
+// None where there is no whole wave to take one more of.
 int64_t SplitTilesOf(const WgmmaProblem& p, const WgmmaWishes& wishes) {
   const int64_t tiles = TilesOfCtas(p, wishes.at("swap") == 1, wishes.at("tile_m"),
                                     wishes.at("tile_n"), wishes.at("cluster"));
-  return SplitTiles(static_cast<WgmmaStreamK>(wishes.at("stream_k")), tiles,
-                    CeilDiv(p.k, wishes.at("tile_k")), p.target.cores);
+  const auto stream_k = static_cast<WgmmaStreamK>(wishes.at("stream_k"));
+  if (stream_k == WgmmaStreamK::kWave && tiles <= p.target.cores) return 0;
+  return SplitTiles(stream_k, tiles, CeilDiv(p.k, wishes.at("tile_k")), p.target.cores);
+}
+
+// Cycles in which memory brings again what CTAs that share an operand read at different times,
+// since they begin their shares of split tiles at different k; an SM has about 18 B a cycle of
+// memory's rate. Shares of nearly whole tiles keep CTAs close together; others had more than half
+// of their reads from memory (777 x 3584 x 18944 on an H200, 2026-11-30: 140 tiles took 142 us and
+// 196 of about the same bytes 215).
+double SplitReadCycles(const WgmmaProblem& p, const WgmmaWishes& wishes, double split) {
+  const double k_blocks = static_cast<double>(CeilDiv(p.k, wishes.at("tile_k")));
+  const double share = std::fmod(split * k_blocks / p.target.cores, k_blocks) / k_blocks;
+  const bool together = split > 0.8 * p.target.cores && std::min(share, 1 - share) < 1.0 / 6;
+  const auto rows = static_cast<double>(wishes.at("tile_m") + wishes.at("tile_n"));
+  return (together ? 0.3 : 0.55) * rows * static_cast<double>(p.k * p.bytes) / 18;
 }
 
 // Cycles of the whole output on one wish: waves of tiles, each the longest of its multiplications,
@@ -259,7 +274,7 @@ double WgmmaCost(const WgmmaProblem& p, const WgmmaWishes& wishes) {
                        std::ceil(static_cast<double>(p.rows(swap)) / tile_m) *
                        std::ceil(static_cast<double>(p.columns(swap)) / tile_n);
   const auto split = static_cast<double>(SplitTilesOf(p, wishes));
-  const double waves = std::ceil((tiles - split) / p.target.cores) + split / p.target.cores;
+  const double waves = std::ceil((tiles - split) / p.target.cores);
   // The output shares the way to L2; rows that end within a line of it are written in parts.
   const bool partial_lines = !swap && static_cast<int64_t>(tile_n) * p.output_bytes % 128 != 0;
   const double bytes = (tile_m + tile_n) * static_cast<double>(p.k * p.bytes) +
@@ -272,8 +287,10 @@ double WgmmaCost(const WgmmaProblem& p, const WgmmaWishes& wishes) {
   const double product = std::max(MmaCycles(p, tile_m, tile_n), feed) * (swap ? 1.02 : 1);
   // Sums of a split tile are written to memory and read again.
   const double exchange = split > 0 ? 6000 + 3 * 4 * tile_m * tile_n / 50 : 0;
+  const double split_product = split > 0 ? std::max(product, SplitReadCycles(p, wishes, split)) : 0;
   return pingpong ? waves * std::max(product, epilogue) + epilogue
-                  : waves * (product + epilogue) + exchange;
+                  : waves * (product + epilogue) +
+                        split / p.target.cores * (split_product + epilogue) + exchange;
 }
 
 // The most stages, at most eight, that leave room for the staged output; of twice the k where many
@@ -334,7 +351,9 @@ std::vector<RankedWishes> RankWishes(const WgmmaProblem& p) {
                             {"store", p.tma_store ? 1 : 2},
                             {"cluster", 0},
                             {"group", pingpong ? 16 : 8},
-                            {"raster", 0},
+                            // Neighbours share the larger operand of a tile (H200, 2026-11-30: 256
+                            // x 88 tiles 139 us, the other way 163; 128 x 208 381 and 395).
+                            {"raster", tile_m > tile_n ? 1 : 0},
                             {"stream_k", stream_k}};
       if (stream_k > 0 && (pingpong || SplitTilesOf(p, wishes) == 0)) continue;
       const double cost = WgmmaCost(p, wishes);
@@ -366,9 +385,10 @@ Schedule DefaultWgmmaSchedule(const Workload& workload, const Target& target) {
   return prepared->space.ClosestTo(best);
 }
 
-// The cheapest of each kind of tile, and the cheapest few of them in pairs as well.
+// The cheapest of each kind of tile, and the cheapest few of them in pairs and with a group of
+// multiplications more in flight as well.
 std::vector<Schedule> SuggestWgmmaSchedules(const Workload& workload, const Target& target) {
-  constexpr size_t kMostKinds = 10, kMostSplit = 2, kMostPairs = 4;
+  constexpr size_t kMostKinds = 13, kMostSplit = 5, kMostPairs = 2;
   constexpr double kWorstCost = 1.25;  // times the least
   std::shared_ptr<const PreparedWgmma> prepared = *PrepareWgmma(workload, target);
   const WgmmaProblem& p = prepared->problem;
@@ -381,11 +401,17 @@ std::vector<Schedule> SuggestWgmmaSchedules(const Workload& workload, const Targ
     WgmmaWishes wishes = one.wishes;
     const bool splits = wishes["stream_k"] > 0;
     if (splits && split_kinds == kMostSplit) continue;
-    if (!seen.insert({wishes["swap"], wishes["mode"], wishes["tile_m"], splits}).second) continue;
+    if (!seen.insert({wishes["swap"], wishes["mode"], wishes["tile_m"], wishes["stream_k"]}).second)
+      continue;
     if (splits) ++split_kinds;
     WishStages(p, &wishes);
     suggestions.push_back(prepared->space.ClosestTo(wishes));
     if (splits || seen.size() > kMostPairs) continue;
+    if (wishes["mode"] == 0 && p.bytes > 1) {
+      wishes["in_flight"] = 1 - wishes["in_flight"];
+      suggestions.push_back(prepared->space.ClosestTo(wishes));
+      wishes["in_flight"] = 1 - wishes["in_flight"];
+    }
     // The larger operand of a stage is the one to share.
     const bool columns_larger = wishes["tile_n"] > wishes["tile_m"];
     wishes["cluster"] = static_cast<int64_t>(
