@@ -500,11 +500,22 @@ Schedule DefaultDirectSchedule(const Workload& workload, const Target& target) {
   return ScheduleOf(*prepared, RankThreads(prepared->problem).front().thread, false);
 }
 
+// A long matrix that Hopper's tensor cores read in place, by TMA: contraction.skinny is there
+// first.
+bool TensorCoresReadInPlace(const DirectProblem& p) {
+  const OperandSource& larger = p.n >= p.m ? p.b : p.a;
+  const bool small = p.k <= kShortK || p.batches * p.m * p.n <= kFewOutputs / 16;
+  const bool multiplied = larger.stored == ElementType::kBF16 ||
+                          larger.stored == ElementType::kF16 || larger.stored == ElementType::kE4M3;
+  return p.target.llvm_cpu == "sm_90a" && multiplied && larger.aligned_bytes == 16 && !small;
+}
+
 // The cheapest of each way to share k, and the first that have whole sums with fewer blocks too.
 std::vector<Schedule> SuggestDirectSchedules(const Workload& workload, const Target& target) {
   constexpr size_t kMostKinds = 6, kMostResident = 2;
   constexpr double kWorstCost = 1.4;  // times the least
   std::shared_ptr<const PreparedDirect> prepared = *PrepareDirect(workload, target);
+  if (TensorCoresReadInPlace(prepared->problem)) return {};
   const std::vector<RankedThread> ranked = RankThreads(prepared->problem);
   std::set<std::pair<int64_t, int64_t>> seen;
   std::vector<Schedule> suggestions;

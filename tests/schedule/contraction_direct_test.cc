@@ -163,6 +163,17 @@ TEST(ContractionDirect, HasALegalDefaultAndSuggestionsForEveryShapeOfIt) {
   }
 }
 
+TEST(ContractionDirect, SuggestsNothingWhereTensorCoresReadTheMatrixInPlace) {
+  auto suggested = [](const char* sizes) {
+    auto workload = Workload::Make(kLinear, {sizes, "bf16"});
+    EXPECT_TRUE(workload.ok()) << workload.status();
+    return ContractionDirectVariant().suggestions(*workload, H100()).size();
+  };
+  EXPECT_EQ(suggested("m=8 n=6144 k=4096"), 0u);
+  EXPECT_GT(suggested("m=8 n=6144 k=4092"), 0u);  // rows of 8184 bytes
+  EXPECT_GT(suggested("m=8 n=64 k=4096"), 0u);
+}
+
 TEST(ContractionDirect, IsNoVariantOfACpu) {
   auto workload = Workload::Make(kLinear, {"m=8 n=8 k=8", "f32"});
   auto space = ScheduleSpace::Make(*workload, KnownTargets()[0], AllVariants());
