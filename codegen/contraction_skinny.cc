@@ -13,6 +13,7 @@
 #include "codegen/contraction_skinny.h"
 
 #include "codegen/contraction_reads.h"
+#include "codegen/wgmma_ahead.h"
 #include "codegen/wgmma_copies.h"
 #include "codegen/wgmma_epilogue.h"
 #include "codegen/wgmma_kernel.h"
@@ -122,9 +123,15 @@ class SkinnyWriter {
   void Write() {
     StageRing::Initialise(k_);
     k_.ptx.Barrier(k_.I32(0), plan_.threads);
-    k_.ptx.LetLaterGridsStart();
-    k_.ptx.WaitForEarlierGrids();
-    FindTile();
+    if (plan_.later == LaterGrids::kBegin) k_.ptx.LetLaterGridsStart();
+    if (plan_.ahead_bytes > 0) {
+      FindTile();
+      AskAhead();
+      k_.ptx.WaitForEarlierGrids();
+    } else {
+      k_.ptx.WaitForEarlierGrids();
+      FindTile();
+    }
     k_.m.If(exists_, [&] {
       k_.m.If(
           k_.IsProducer(), [&] { Produce(); }, [&] { Consume(); });
@@ -191,6 +198,22 @@ class SkinnyWriter {
     return k_.b.CreateAdd(turned, first_block_);
   }
 
+  // By the consumers: the producer has copies to ask for as soon as it may.
+  void AskAhead() {
+    llvm::IRBuilder<>& b = k_.b;
+    AheadLines ahead;
+    ahead.first_row = tile_.row;
+    ahead.batch_positions = tile_.batch_positions;
+    ahead.first_depth = b.CreateMul(Block(k_.I32(0)), k_.I32(plan_.tile_k));
+    if (plan_.turned) {
+      ahead.wrap_depth = b.CreateMul(k_.k_blocks, k_.I32(plan_.tile_k));
+      ahead.end_depth =
+          b.CreateAdd(b.CreateMul(first_block_, k_.I32(plan_.tile_k)), ahead.wrap_depth);
+    }
+    ahead.bytes_of_row = plan_.ahead_bytes;
+    k_.m.If(b.CreateAnd(exists_, b.CreateNot(k_.IsProducer())), [&] { EmitAskAhead(k_, ahead); });
+  }
+
   void Produce() {
     k_.m.If(k_.b.CreateICmpEQ(k_.in_group, k_.I32(0)), [&] {
       StageRing ring(k_, 1);
@@ -204,7 +227,21 @@ class SkinnyWriter {
             ring.Set(ring.Next(at));
             block.Set(k_.b.CreateAdd(block.Get(), k_.I32(1)));
           });
+      if (plan_.later == LaterGrids::kHalf) AwaitUse(ring, plan_.stages / 2);
     });
+    if (plan_.later == LaterGrids::kBegin) return;
+    k_.ptx.WarpBarrier();
+    k_.ptx.LetLaterGridsStart();
+  }
+
+  // Until that many of the last stages, the oldest ones, have been used. Those that were never
+  // filled are empty already.
+  void AwaitUse(StageRing& ring, int stages) {
+    for (int i = 0; i < stages; ++i) {
+      const RingPosition at = ring.Get();
+      k_.ptx.MbarrierWait(ring.Empty(at.stage), at.parity);
+      ring.Set(ring.Next(at));
+    }
   }
 
   // Partial sums in columns: element (row, column) at column * pitch + row. The pitch, 4 beyond a

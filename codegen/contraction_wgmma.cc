@@ -16,6 +16,7 @@
 // The ring of stages (wgmma_pipeline) runs through all tiles (wgmma_tiles).
 #include "codegen/contraction_wgmma.h"
 
+#include "codegen/wgmma_ahead.h"
 #include "codegen/wgmma_copies.h"
 #include "codegen/wgmma_epilogue.h"
 #include "codegen/wgmma_exchange.h"
@@ -47,6 +48,7 @@ class WgmmaWriter {
       k_.ptx.Barrier(k_.I32(0), k_.plan.threads);
     }
     k_.ptx.LetLaterGridsStart();
+    if (k_.plan.ahead_bytes > 0) AskAhead();
     k_.ptx.WaitForEarlierGrids();
     k_.m.If(
         k_.IsProducer(), [&] { Produce(); }, [&] { Consume(); });
@@ -56,6 +58,22 @@ class WgmmaWriter {
   }
 
  private:
+  void AskAhead() {
+    k_.m.If(k_.b.CreateICmpEQ(k_.warpgroup, k_.I32(0)), [&] {
+      TileWalk walk(k_);
+      k_.m.If(walk.HasFirst(), [&] {
+        const WgmmaTile tile = walk.First();
+        AheadLines ahead;
+        ahead.rows_operand = k_.plan.ahead_rows;
+        ahead.first_row = k_.plan.ahead_rows ? tile.row : tile.column;
+        ahead.batch_positions = tile.batch_positions;
+        ahead.first_depth = k_.I32(0);
+        ahead.bytes_of_row = k_.plan.ahead_bytes;
+        EmitAskAhead(k_, ahead);
+      });
+    });
+  }
+
   void Produce() {
     if (k_.plan.producer_registers > 0) k_.ptx.SetMaxRegisters(k_.plan.producer_registers, false);
     k_.m.If(k_.b.CreateICmpEQ(k_.in_group, k_.I32(0)), [&] {

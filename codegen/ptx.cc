@@ -166,6 +166,9 @@ void PtxBuilder::TmaStore(Value* map, Value* from, absl::Span<Value* const> coor
       absl::StrCat("l,r", Repeated("r", coordinates.size()), ",~{memory}"), operands);
 }
 
+void PtxBuilder::PrefetchLine(Value* address) {
+  Asm(b_.getVoidTy(), "prefetch.global.L2 [$0];", "l,~{memory}", {address});
+}
 void PtxBuilder::BulkCommit() {
   Asm(b_.getVoidTy(), "cp.async.bulk.commit_group;", "~{memory}", {});
 }

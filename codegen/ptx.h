@@ -86,6 +86,9 @@ class PtxBuilder {
   void TmaLoadMulticast(llvm::Value* map, llvm::Value* to, llvm::Value* mbarrier,
                         absl::Span<llvm::Value* const> coordinates, int cta_mask);
   void TmaStore(llvm::Value* map, llvm::Value* from, absl::Span<llvm::Value* const> coordinates);
+  // Asks for the line of L2 that holds a byte of global memory, address i64 (9.7.8.16, prefetch).
+  // Not a read: whatever is written to the line later is seen by reads that follow the write.
+  void PrefetchLine(llvm::Value* address);
   // Bulk groups are counted per thread (9.7.8.24.6, cp.async.bulk.wait_group).
   void BulkCommit();
   void BulkWaitRead(int groups_in_flight);  // until shared memory may be written again

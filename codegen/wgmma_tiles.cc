@@ -44,6 +44,8 @@ Value* TileWalk::ShareBegin(Value* walker) const {
   return k_.b.CreateUDiv(k_.b.CreateNUWMul(walker, units), k_.I32(walkers_));
 }
 
+Value* TileWalk::HasFirst() const { return k_.b.CreateICmpULT(walker_, count_); }
+
 void TileWalk::ForEach(Value* first, int step, const std::function<void(const WgmmaTile&)>& body) {
   if (split_ != nullptr) return ForEachPart(body);
   DeviceVariable number(k_.m, "tile");

@@ -38,6 +38,10 @@ class TileWalk {
   // first, then for its whole tiles; `first` is 0 and `step` 1.
   void ForEach(llvm::Value* first, int step, const std::function<void(const WgmmaTile&)>& body);
 
+  // This CTA's first tile without stream-K, and whether there is one (i1).
+  WgmmaTile First() { return At(walker_); }
+  llvm::Value* HasFirst() const;
+
   // This CTA's number, or its pair's.
   llvm::Value* walker() const { return walker_; }
   // The first of a walker's share of the split tiles' k blocks, numbered through all of them.

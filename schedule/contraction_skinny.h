@@ -5,6 +5,8 @@
 //   each CTA (or cluster of `split` CTAs) owns `rows` rows of the matrix and all columns
 //     a producer warp copies the rows to a deep ring   tile_k, stages, occupancy
 //     one consumer warpgroup multiplies                in_flight
+//       and before that, with dependent launch, has L2
+//       fetch rows while earlier grids end             ahead, later
 //     the cluster's partial sums meet in shared memory split
 //   with `groups` shares of k a second launch adds up their sums
 //
@@ -18,6 +20,13 @@
 
 namespace tilewright {
 
+// When later grids may start (dependent launch).
+enum class LaterGrids {
+  kBegin,   // at once
+  kCopied,  // when this CTA's copies are all asked for
+  kHalf,    // when no more than half a ring of them is still to be used
+};
+
 // Of ContractionWgmmaPlan it uses: tile_m (`rows`), tile_n (all columns), tile_k, stages,
 // in_flight, swap, splits, the operands, the map of shared memory (no staging) and the grid.
 struct ContractionSkinnyPlan : ContractionWgmmaPlan {
@@ -29,6 +38,7 @@ struct ContractionSkinnyPlan : ContractionWgmmaPlan {
   int64_t partial_bytes = 0;  // f32 of one CTA's tile, over the ring once that is done with
   int partial_pitch = 0;      // elements from one column of it to the next
   bool turned = false;        // each tile begins its k elsewhere
+  LaterGrids later = LaterGrids::kBegin;
 };
 
 // Columns at most.

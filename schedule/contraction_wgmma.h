@@ -7,6 +7,8 @@
 //     consumer warpgroups multiply them by wgmma     mode, consumers, in_flight, producer_registers
 //     and finish their part of the output            store, store_columns, store_buffers
 //   the last waves' tiles are split along k          stream_k
+//   with dependent launch, L2 fetches rows of the first
+//     tiles while earlier grids end                  ahead
 //
 // `cooperative` consumers share one tile by rows; with `pingpong` two consumers take turns with
 // whole tiles, so that one's epilogue hides behind the other's multiplications. The instruction has
@@ -73,6 +75,11 @@ struct ContractionWgmmaPlan : Plan {
   bool row_store = false;   // through shared memory, by rows; neither: each thread its own elements
   int store_columns = 64;   // columns staged at once
   int store_buffers = 2;
+
+  // Of each row of the first tile of one operand, from where the CTA begins: asked of L2 before
+  // earlier grids have ended.
+  int64_t ahead_bytes = 0;
+  bool ahead_rows = true;  // the rows' operand, else the columns'
 
   WgmmaOperandPlan rows_operand;     // on the instruction's rows
   WgmmaOperandPlan columns_operand;  // on its columns

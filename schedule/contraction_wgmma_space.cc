@@ -225,6 +225,12 @@ int64_t SplitTiles(WgmmaStreamK stream_k, int64_t tiles, int64_t k_blocks, int64
   return split * k_blocks < kLeastShare * walkers ? 0 : split;
 }
 
+int64_t AheadBytesOfRow(int64_t bytes, int64_t rows, int64_t most) {
+  if (bytes == 0) return 0;
+  const int64_t lines = std::max<int64_t>(1, bytes / rows / kLineBytes);
+  return std::min(lines, CeilDiv(most, kLineBytes)) * kLineBytes;
+}
+
 int StoresInFlight(int group, int groups, int buffers) {
   // Positions count back from this group through earlier tiles; the same buffer comes again within
   // one tile and `buffers` groups.
@@ -399,6 +405,19 @@ void DecideWgmmaStreamK(const WgmmaProblem& p, SpaceWriter* space) {
       });
 }
 
+void DecideWgmmaAhead(const WgmmaProblem& p, SpaceWriter* space) {
+  // Kernels of at most about 20 us on an H200: longer ones have little to win.
+  const double operations = 2.0 * static_cast<double>(p.batches * p.m) * static_cast<double>(p.n) *
+                            static_cast<double>(p.k);
+  const bool useful = MayAskAhead(p, p.m > p.n) && operations < 8e9;
+  space->Decide(
+      "ahead",
+      "KB of the longer operand's rows that each CTA asks of L2 before earlier grids "
+      "have ended (dependent launch), so that memory does not rest between two grids.",
+      useful ? IntegerValues({0, 16, 32}) : IntegerValues({0}), {"stream_k"},
+      [](Numbers v) { return v[0] <= 0; }, "0");
+}
+
 void DecideWgmmaStore(const WgmmaProblem& p, SpaceWriter* space) {
   std::vector<DecisionValue> stores = {{0, "direct"}};
   stores.push_back(p.tma_store ? DecisionValue{1, "tma"} : DecisionValue{2, "rows"});
@@ -470,6 +489,7 @@ void WriteWgmmaSpace(const WgmmaProblem& problem, SpaceWriter* space) {
   DecideWgmmaStore(problem, space);
   DecideWgmmaPipeline(problem, space);
   DecideWgmmaStreamK(problem, space);
+  DecideWgmmaAhead(problem, space);
   ConstrainSharedMemory(problem, space);
 }
 

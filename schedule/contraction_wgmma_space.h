@@ -16,6 +16,8 @@ namespace tilewright {
 
 // Bytes of k in one row of a 128-byte swizzle atom: 64 elements of 16 bits, 128 of 8 bits.
 inline constexpr int kSwizzleBytes = 128;
+// Bytes of a line of L2, which a prefetch asks for.
+inline constexpr int64_t kLineBytes = 128;
 // Bytes of k that one wgmma instruction takes (PTX ISA 9.7.15.1: k16 of 16 bits, k32 of 8 bits).
 inline constexpr int kWgmmaDepthBytes = 32;
 // Rows of one wgmma instruction, and threads that run it.
@@ -64,6 +66,14 @@ struct WgmmaProblem {
 absl::StatusOr<WgmmaProblem> StudyWgmma(const Workload& workload, const Target& target,
                                         std::shared_ptr<const Contraction> contraction);
 void WriteWgmmaSpace(const WgmmaProblem& problem, SpaceWriter* space);
+
+// True if L2 may be asked for an operand's rows: they lie along k, and where they are read.
+inline bool MayAskAhead(const WgmmaProblem& p, bool is_a) {
+  return is_a ? !p.a_transposed && !p.a_padded : !p.b_transposed && !p.b_padded;
+}
+// Bytes of each of `rows` rows that `bytes` come to: whole lines, at least one, no more than
+// `most`.
+int64_t AheadBytesOfRow(int64_t bytes, int64_t rows, int64_t most);
 
 // True if a tensor dimension of that stride (elements of `bytes`) may stand in a tensor map, at
 // every size: a positive multiple of 16 bytes (cuTensorMapEncodeTiled).

@@ -80,6 +80,25 @@ TEST(ContractionWgmma, EverySchedulesKindIsAssembledWithoutComplaint) {
   }
 }
 
+TEST(ContractionWgmma, LinesOfEitherOperandAreAskedOfL2Ahead) {
+  if (!HasAssembler()) GTEST_SKIP() << "[SKIP] no ptxas";
+  const Workload wide = WorkloadOf(kLinear, "m=64 n=6144 k=4096", "bf16");
+  ExpectBuilds(
+      wide,
+      "contraction.wgmma{swap=0 mode=cooperative consumers=1 tile_m=64 tile_n=48 store=tma "
+      "store_columns=64 store_buffers=2 tile_k=128 stages=7 in_flight=1 cluster=2m group=8 "
+      "raster=rows stream_k=off ahead=32}");
+  ExpectBuilds(wide,
+               "contraction.wgmma{swap=1 mode=pingpong tile_m=64 tile_n=64 producer_registers=24 "
+               "store=tma store_columns=64 store_buffers=1 tile_k=64 stages=8 cluster=1 group=1 "
+               "raster=columns ahead=16}");
+  ExpectBuilds(
+      WorkloadOf("C[b,m,n] = sum(k: A[b,m,k] * B[b,n,k])", "b=1..8 m=700 n=256 k=128", "f16"),
+      "contraction.wgmma{swap=0 mode=cooperative consumers=2 tile_m=128 tile_n=64 "
+      "producer_registers=24 store=direct tile_k=64 stages=4 in_flight=0 cluster=1 group=8 "
+      "raster=rows stream_k=off ahead=32}");
+}
+
 TEST(ContractionWgmma, TransposesBatchesTypesAndEpiloguesAreAssembled) {
   if (!HasAssembler()) GTEST_SKIP() << "[SKIP] no ptxas";
   struct Program {
@@ -187,12 +206,29 @@ TEST(ContractionSkinny, EverySchedulesKindIsAssembledWithoutComplaint) {
         "rows=224 split=1 groups=4 tile_k=64 stages=6 occupancy=1 in_flight=0",
         "rows=56 split=1 groups=1 tile_k=64 stages=4 occupancy=4 in_flight=0",
         "rows=48 split=2 groups=1 tile_k=512 stages=2 occupancy=1 in_flight=0 "
-        "k_order=turned"}) {
+        "k_order=turned",
+        "rows=48 split=1 groups=1 tile_k=256 stages=4 occupancy=1 in_flight=0 ahead=64 "
+        "later=copied",
+        "rows=96 split=2 groups=2 tile_k=64 stages=4 occupancy=2 in_flight=1 k_order=turned "
+        "ahead=32 later=begin"}) {
     ExpectBuilds(workload, absl::StrCat("contraction.skinny{", schedule, "}"));
   }
   // A text from before there were groups.
   ExpectBuilds(workload,
                "contraction.skinny{rows=48 split=1 tile_k=256 stages=6 occupancy=1 in_flight=0}");
+}
+
+TEST(ContractionSkinny, BatchesRangesAndBytesAreAskedOfL2Ahead) {
+  if (!HasAssembler()) GTEST_SKIP() << "[SKIP] no ptxas";
+  const std::string schedule =
+      "contraction.skinny{rows=64 split=1 groups=1 tile_k=128 stages=4 occupancy=1 in_flight=0 "
+      "ahead=64 later=copied}";
+  ExpectBuilds(WorkloadOf("C[b,m,n] = sum(k: A[b,m,k] * B[b,n,k])", "b=8 m=16 n=256 k=512", "bf16"),
+               schedule);
+  ExpectBuilds(WorkloadOf(kLinear, "m=1..64 n=1000 k=1000", "f16"), schedule);
+  ExpectBuilds(WorkloadOf(kLinear, "m=16 n=4096 k=4096", "e4m3,C:bf16"),
+               "contraction.skinny{rows=64 split=1 groups=1 stages=8 occupancy=1 ahead=64 "
+               "later=copied}");
 }
 
 TEST(ContractionSkinny, SharesOfTheGridAreAddedByASecondLaunch) {

@@ -168,6 +168,11 @@ INSTANTIATE_TEST_SUITE_P(
                                  "m=1..8 n=512 k=256", "bf16",
                                  "contraction.skinny{rows=16 split=2 groups=1 tile_k=64 stages=2 "
                                  "occupancy=1 in_flight=0 k_order=turned}"},
+                      GoldenCase{"nvptx_contraction_skinny_ahead",
+                                 "C[b,m,n] = sum(k: A[b,m,k] * B[b,n,k])", "b=3 m=1..8 n=500 k=256",
+                                 "bf16",
+                                 "contraction.skinny{rows=16 split=1 groups=1 tile_k=64 stages=2 "
+                                 "occupancy=1 in_flight=0 k_order=turned ahead=16 later=half}"},
                       GoldenCase{"nvptx_pointwise_naive", "Y[i] = gelu(X[i])", "i=1000", "f32",
                                  "pointwise.naive{block=128}"}),
     [](const auto& info) { return info.param.file; });

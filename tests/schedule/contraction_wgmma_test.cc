@@ -296,6 +296,45 @@ TEST(ContractionSkinny, FitsSeveralCtasInAnSm) {
               HasSubstr("shared_memory: 4 CTAs x (65648 B + 1024 B) > 233472 B"));
 }
 
+TEST(ContractionSkinny, AsksL2ForWholeLinesOfEachRowAhead) {
+  static const auto* const variants = new std::vector<Variant>{ContractionSkinnyVariant()};
+  auto ahead_of = [](const std::string& expression, const std::string& sizes,
+                     const std::string& schedule) -> int64_t {
+    auto workload = Workload::Make(expression, {sizes, "bf16"});
+    auto space = ScheduleSpace::Make(*workload, *FindTarget("cuda:h200"), *variants);
+    EXPECT_TRUE(space.ok()) << space.status();
+    auto plan =
+        (*space)->MakePlan(*ParseSchedule(absl::StrCat("contraction.skinny{", schedule, "}")),
+                           workload->HighestSizes());
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan.ok() ? static_cast<const ContractionSkinnyPlan&>(**plan).ahead_bytes : -1;
+  };
+  const std::string sizes = "m=16 n=6144 k=4096";
+  // 64 KB / 48 rows = 1365 B: ten lines of 128 B. Two CTAs of an SM share them.
+  EXPECT_EQ(ahead_of(kLinear, sizes,
+                     "rows=48 split=1 groups=1 tile_k=64 stages=4 occupancy=1 in_flight=0 ahead=64 "
+                     "later=copied"),
+            1280);
+  EXPECT_EQ(ahead_of(kLinear, sizes,
+                     "rows=24 split=1 groups=1 tile_k=64 stages=4 occupancy=2 in_flight=0 ahead=64 "
+                     "later=copied"),
+            1280);
+  // 64 KB / 64 rows are 1024 B, but a share of k has 2 of 8 stages of 128 B.
+  EXPECT_EQ(ahead_of(kLinear, "m=16 n=6144 k=512",
+                     "rows=64 split=4 groups=1 tile_k=64 stages=2 occupancy=1 in_flight=0 "
+                     "ahead=64 later=begin"),
+            256);
+  // Texts from before there was such a choice.
+  EXPECT_EQ(ahead_of(kLinear, sizes,
+                     "rows=48 split=1 groups=1 tile_k=64 stages=4 occupancy=1 in_flight=0"),
+            0);
+  // Rows of B lie across k.
+  auto across = Workload::Make("C[m,n] = sum(k: A[m,k] * B[k,n])", {sizes, "bf16"});
+  auto space = ScheduleSpace::Make(*across, *FindTarget("cuda:h200"), *variants);
+  ASSERT_TRUE(space.ok()) << space.status();
+  EXPECT_THAT((*space)->DefaultSchedule().ToString(), ::testing::Not(HasSubstr("ahead")));
+}
+
 TEST(ContractionSkinny, SharesALongKOverTheGrid) {
   static const auto* const variants = new std::vector<Variant>{ContractionSkinnyVariant()};
   auto workload = Workload::Make(kLinear, {"m=128 n=128 k=65536", "bf16"});
@@ -307,6 +346,27 @@ TEST(ContractionSkinny, SharesALongKOverTheGrid) {
   EXPECT_GT(skinny.groups, 1);
   EXPECT_GE(skinny.grid, 100);  // of 132 SMs
   EXPECT_EQ(skinny.workspace_bytes, int64_t{skinny.groups} * 128 * 128 * 4);
+}
+
+TEST(ContractionWgmma, AsksL2ForTheLongerOperandsRowsAhead) {
+  const std::string text =
+      "contraction.wgmma{swap=%s mode=cooperative consumers=1 tile_m=64 tile_n=48 store=tma "
+      "store_columns=64 store_buffers=1 tile_k=64 stages=8 in_flight=1 cluster=1 group=8 "
+      "raster=rows stream_k=off ahead=32}";
+  auto space = WgmmaSpace(kLinear, "m=64 n=6144 k=4096");
+  // 32 KB / 48 rows = 682 B: five lines of 128 B. n is longer: its rows are the columns.
+  auto plan = PlanOf(*space, absl::StrReplaceAll(text, {{"%s", "0"}}));
+  EXPECT_EQ(plan->ahead_bytes, 640);
+  EXPECT_FALSE(plan->ahead_rows);
+  plan = PlanOf(*space, absl::StrReplaceAll(text, {{"%s", "1"}}));
+  EXPECT_EQ(plan->ahead_bytes, 512);
+  EXPECT_TRUE(plan->ahead_rows);
+  // Shares of split tiles begin elsewhere; long kernels have little to win.
+  auto split = space->space().IndexOf(
+      *ParseSchedule(absl::StrReplaceAll(text, {{"%s", "0"}, {"stream_k=off", "stream_k=wave"}})));
+  EXPECT_FALSE(split.ok());
+  EXPECT_THAT(WgmmaSpace(kLinear, "m=4096 n=4096 k=4096")->DefaultSchedule().ToString(),
+              ::testing::Not(HasSubstr("ahead")));
 }
 
 TEST(ContractionWgmma, AddsEightBitStagesUpInSingles) {
