@@ -13,11 +13,14 @@
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/text_table.h"
+#include "costmodel/model.h"
 #include "measure/statistics.h"
 #include "nlohmann/json.hpp"
+#include "search/model_surrogate.h"
 #include "search/noise.h"
 #include "search/score.h"
 #include "search/simulate.h"
+#include "search/transfer.h"
 
 namespace tilewright {
 namespace {
@@ -28,6 +31,9 @@ struct SimulateFlags {
   std::string workload;
   std::string log;
   std::string score;
+  std::string model = "xgboost";
+  std::string transfer_from;
+  int transfer_starts = TransferOptions().best;
   SimulateOptions options;
   bool noise = false;
   bool json = false;
@@ -143,15 +149,37 @@ void WarnOfRuns(const std::string& path, const StrategyScore& score) {
                static_cast<long long>(score.differing_times));
 }
 
+// With what learns, and what is transferred.
+absl::StatusOr<SimulateOptions> OptionsFor(const SimulateFlags& flags, const RecordedSpace& space) {
+  SimulateOptions options = flags.options;
+  Transfer transfer;
+  if (!flags.transfer_from.empty()) {
+    const absl::StatusOr<RecordedFile> other =
+        ReadRecordedFile(flags.transfer_from, {.workload = flags.workload});
+    if (!other.ok()) return other.status();
+    absl::StatusOr<Transfer> between =
+        TransferBetween(*other->space, space, {.best = flags.transfer_starts});
+    if (!between.ok()) return between.status();
+    transfer = *std::move(between);
+  }
+  options.beginning.transferred = std::move(transfer.best);
+  options.make_surrogate = [model = flags.model, known = std::move(transfer.known)](
+                               const RecordedSpace& recorded, uint64_t seed) {
+    return NewDecisionSurrogate(&recorded, seed, model, known);
+  };
+  return options;
+}
+
 // The runs of every strategy on one space, written to `log` if that is open.
 absl::StatusOr<std::vector<StrategyRuns>> RunStrategies(const SimulateFlags& flags,
                                                         absl::Span<const StrategyChoice> choices,
                                                         const RecordedSpace& space,
                                                         std::ofstream* log) {
+  const absl::StatusOr<SimulateOptions> options = OptionsFor(flags, space);
+  if (!options.ok()) return options.status();
   std::vector<StrategyRuns> all;
   for (size_t s = 0; s < choices.size(); ++s) {
-    const absl::StatusOr<std::vector<SimulatedRun>> runs =
-        Simulate(space, choices[s], flags.options);
+    const absl::StatusOr<std::vector<SimulatedRun>> runs = Simulate(space, choices[s], *options);
     if (!runs.ok()) return runs.status();
     if (log->is_open()) {
       for (const SimulatedRun& run : *runs)
@@ -167,8 +195,10 @@ absl::Status PrintNoise(const SimulateFlags& flags, absl::Span<const StrategyCho
                         const std::string& path, const RecordedSpace& space) {
   TextTable table({"verdicts", ">runs", ">within 1%", ">median loss", ">greatest loss",
                    ">self comparisons", ">called different"});
+  const absl::StatusOr<SimulateOptions> options = OptionsFor(flags, space);
+  if (!options.ok()) return options.status();
   for (size_t s = 0; s < choices.size(); ++s) {
-    const absl::StatusOr<NoiseReport> report = SimulateNoise(space, choices[s], flags.options);
+    const absl::StatusOr<NoiseReport> report = SimulateNoise(space, choices[s], *options);
     if (!report.ok()) return report.status();
     const double median = report->losses.empty() ? 0 : Median(report->losses);
     const double greatest = report->losses.empty()
@@ -287,6 +317,17 @@ std::function<int()> AddSimulate(CLI::App* app) {
       ->capture_default_str();
   app->add_option("--batch", flags->options.batch, "proposals at a time")
       ->check(at_least_one)
+      ->capture_default_str();
+  std::vector<std::string> models;
+  for (const ModelRow& row : AllModels()) models.push_back(row.name);
+  app->add_option("--model", flags->model, "what a model-guided strategy learns with")
+      ->check(CLI::IsMember(models))
+      ->capture_default_str();
+  app->add_option("--transfer-from", flags->transfer_from,
+                  "a recorded space of another device: runs start with its best and a model of it");
+  app->add_option("--transfer-starts", flags->transfer_starts,
+                  "how many of its best are measured first")
+      ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   app->add_option("--jobs", flags->options.jobs, "threads; 0: one per core")
       ->check(CLI::Range(0, 1024))

@@ -11,6 +11,7 @@ find_package(SQLite3 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(SQLiteCpp REQUIRED)
 find_package(xgboost REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 # The default search finds an older LLVM first where two are installed.
 find_package(LLVM 19.1 REQUIRED CONFIG HINTS /usr/lib/llvm-19/cmake)
 llvm_map_components_to_libnames(TILEWRIGHT_LLVM_LIBS core support passes orcjit X86 NVPTX AMDGPU)

@@ -93,12 +93,12 @@ enum class Objective {
 
 BoosterOptions OptionsFor(Objective objective) {
   if (objective == Objective::kPairs) {
-    return {.rounds = 60,
+    return {.rounds = 40,
             .parameters = {{"objective", "rank:pairwise"},
                            {"num_pairsample", "4"},
                            {"tree_method", "hist"},
-                           {"max_depth", "6"},
-                           {"eta", "0.15"},
+                           {"max_depth", "5"},
+                           {"eta", "0.2"},
                            {"min_child_weight", "1"}}};
   }
   return {.rounds = 40,

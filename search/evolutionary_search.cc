@@ -1,32 +1,42 @@
-// Evolution guided by a cost model.
+// Evolution guided by two models.
 //
 // First `initial` schedules are measured: the starts, then draws from every variant in equal
 // shares; of a handful of draws the surrogate takes the best for every other place, so that the
 // first batch holds both promising and unbiased schedules. A variant whose bound is far above
 // another's has no share: measuring it once may cost more than the rest of the batch.
 //
-// From then on each batch is chosen from a pool made of
-//   all neighbours of the best measured schedules (one decision changed),
+// From then on batches are planned from a pool made of
+//   neighbours of the best measured schedules (one decision changed),
 //   walks of two and three changes from them,
 //   crosses of two of them, decision by decision,
 //   fresh uniform draws.
-// The surrogate ranks the pool; the batch takes from the top, at most a quarter of it from one
-// parent, and a share
-// (`random_share`) uniformly at random from the whole space. The share is the way out when the
-// model is wrong: it grows to one half while `patience` results in a row bring no improvement.
-// Without a surrogate offspring of better parents are likelier to be taken, which is a plain
-// genetic algorithm.
+// Each place of a plan is filled from the pool by one of
+//   the expected improvement of a Gaussian process over this run's decisions
+//   (expected_improvement.h), which explores: it leads for the first hundred results;
+//   the surrogate's ranking (`model_share` of the places once it is trained), which knows plans and
+//   other runs, and follows steps and interactions that a smooth process smears; at most a quarter
+//   of them from one parent;
+//   what is good on another device, again by expected improvement: its best may be bad here, and
+//   then those like it come last; every other place, or every eighth once eight in a row brought
+//   no improvement, until it is used up;
+//   the whole space, uniformly (`random_share`). The share is the way out when both models are
+//   wrong: it grows to one half while `patience` results in a row bring no improvement.
+// A plan covers `replan` of the results so far (1/16th), however few are asked for at a time, so
+// that planning costs the same for one device as for a fleet.
 #include <algorithm>
 #include <cmath>
 #include <deque>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "search/expected_improvement.h"
 #include "search/proposals.h"
 #include "search/strategies.h"
 
@@ -40,27 +50,53 @@ class EvolutionarySearch : public Strategy {
         surrogate_(context.surrogate),
         random_(context.seed),
         starts_(context.starts.begin(), context.starts.end()),
+        transferred_(context.transferred),
         proposals_(context.space),
         initial_(Parameter(context, "initial")),
         elite_(std::max(1, Parameter(context, "elite"))),
         pool_size_(std::max(1, Parameter(context, "pool"))),
         random_share_(std::clamp(context.parameters.at("random_share"), 0.0, 1.0)),
-        patience_(std::max(1, Parameter(context, "patience"))) {}
+        model_share_(std::clamp(context.parameters.at("model_share"), 0.0, 1.0)),
+        replan_(std::max(0.0, context.parameters.at("replan"))),
+        patience_(std::max(1, Parameter(context, "patience"))) {
+    if (space_.Count() > 0) improvement_.emplace(&space_, context.seed);
+  }
 
   std::vector<absl::uint128> Propose(int count) override {
+    std::vector<absl::uint128> batch = Choose(count);
+    pending_.insert(batch.begin(), batch.end());
+    return batch;
+  }
+
+  std::vector<absl::uint128> Choose(int count) {
     std::vector<absl::uint128> batch;
     while (!starts_.empty() && static_cast<int>(batch.size()) < count) {
       if (proposals_.Take(starts_.front())) batch.push_back(starts_.front());
       starts_.pop_front();
     }
-    while (static_cast<int>(batch.size()) < count && (measured_.empty() || drawn_ < initial_)) {
+    // The two that are best elsewhere open; what they cost here orders the rest.
+    for (; opened_ < 2 && !transferred_.empty() && static_cast<int>(batch.size()) < count;
+         ++opened_) {
+      if (proposals_.Take(transferred_.front())) batch.push_back(transferred_.front());
+      from_elsewhere_.insert(transferred_.front());
+      transferred_.erase(transferred_.begin());
+    }
+    while (static_cast<int>(batch.size()) < count &&
+           (measured_.empty() || (drawn_ < initial_ && opened_ == 0))) {
       const std::optional<absl::uint128> next = InitialDraw();
       if (!next) break;
       proposals_.Take(*next);
       batch.push_back(*next);
       ++drawn_;
     }
-    if (static_cast<int>(batch.size()) < count && !measured_.empty()) Evolve(count, &batch);
+    while (static_cast<int>(batch.size()) < count && !measured_.empty()) {
+      if (plan_.empty() || observed_ >= planned_at_ + PlanLength()) {
+        MakePlan(std::max(count - static_cast<int>(batch.size()), PlanLength()));
+        if (plan_.empty()) break;
+      }
+      if (proposals_.Take(plan_.front())) batch.push_back(plan_.front());
+      plan_.pop_front();
+    }
     while (static_cast<int>(batch.size()) < count) {
       const std::optional<absl::uint128> next = proposals_.Sample(random_, 0, space_.Count());
       if (!next) break;
@@ -72,11 +108,18 @@ class EvolutionarySearch : public Strategy {
 
   void Observe(const Observation& observation) override {
     proposals_.Take(observation.index);
+    pending_.erase(observation.index);
+    ++observed_;
+    improvement_->Observe(observation);
     ++since_improvement_;
+    const bool transferred = from_elsewhere_.erase(observation.index) > 0;
+    barren_ += transferred;
     if (!observation.ok) return;
     // 1% is the least difference that a verdict calls faster.
-    if (measured_.empty() || observation.cost < 0.99 * measured_.front().first)
+    if (measured_.empty() || observation.cost < 0.99 * measured_.front().first) {
       since_improvement_ = 0;
+      if (transferred) barren_ = 0;
+    }
     const std::pair<double, absl::uint128> entry(observation.cost, observation.index);
     measured_.insert(std::upper_bound(measured_.begin(), measured_.end(), entry), entry);
   }
@@ -134,18 +177,68 @@ class EvolutionarySearch : public Strategy {
     }
   }
 
-  void Evolve(int count, std::vector<absl::uint128>* batch) {
+  int PlanLength() const { return std::max(1, static_cast<int>(std::ceil(replan_ * observed_))); }
+
+  // The schedules to propose next, in order.
+  void MakePlan(int length) {
+    plan_.clear();
+    planned_at_ = observed_;
     const double share =
         since_improvement_ >= patience_ ? std::max(0.5, random_share_) : random_share_;
-    const int wanted = count - static_cast<int>(batch->size());
-    // Stochastic rounding, so that a share is kept with batches of one as well.
-    int uniform = static_cast<int>(std::floor(share * wanted + Uniform01()));
-    std::vector<Offspring> pool = MakePool();
+    const std::vector<Offspring> pool = MakePool();
+    std::erase_if(transferred_, [&](absl::uint128 i) { return proposals_.Contains(i); });
+    std::deque<absl::uint128> transferred = Explore(transferred_, length);
+    from_elsewhere_.insert(transferred.begin(), transferred.end());
+    std::deque<absl::uint128> explored = Explore(Indices(pool), length);
+    std::deque<absl::uint128> ranked = Rank(pool, length);
+    absl::flat_hash_set<absl::uint128> planned;
+    const auto take = [&](std::deque<absl::uint128>& from) {
+      while (!from.empty()) {
+        const absl::uint128 index = from.front();
+        from.pop_front();
+        if (planned.insert(index).second) return plan_.push_back(index), true;
+      }
+      return false;
+    };
+    const bool trained = surrogate_ != nullptr && surrogate_->trained();
+    for (int place = 0; place < length; ++place) {
+      if ((observed_ + place) % (barren_ < kBarren ? 2 : 8) == 0 && take(transferred)) continue;
+      if (Uniform01() < share) {
+        const std::optional<absl::uint128> draw = proposals_.Sample(random_, 0, space_.Count());
+        if (draw && planned.insert(*draw).second) plan_.push_back(*draw);
+        continue;
+      }
+      const bool by_model = Uniform01() < (trained ? model_share_ : 0);
+      if (!take(by_model ? ranked : explored) && !take(by_model ? explored : ranked)) break;
+    }
+    if (plan_.empty()) {
+      if (const std::optional<absl::uint128> draw = proposals_.Sample(random_, 0, space_.Count()))
+        plan_.push_back(*draw);
+    }
+  }
+
+  static std::vector<absl::uint128> Indices(const std::vector<Offspring>& pool) {
+    std::vector<absl::uint128> indices;
+    for (const Offspring& offspring : pool) indices.push_back(offspring.index);
+    return indices;
+  }
+
+  // The best of `candidates` by expected improvement; as they come where nothing is expected yet.
+  std::deque<absl::uint128> Explore(const std::vector<absl::uint128>& candidates, int length) {
+    // What is proposed and not measured, in a fixed order.
+    const std::vector<absl::uint128> pending(pending_.begin(), pending_.end());
+    std::deque<absl::uint128> chosen;
+    for (int i : improvement_->Choose(candidates, pending, length)) chosen.push_back(candidates[i]);
+    if (chosen.empty()) chosen.assign(candidates.begin(), candidates.end());
+    return chosen;
+  }
+
+  // By the surrogate; without one offspring of better parents are likelier to come first, which is
+  // a plain genetic algorithm.
+  std::deque<absl::uint128> Rank(const std::vector<Offspring>& pool, int length) {
     std::vector<double> scores;
     if (surrogate_ != nullptr) {
-      std::vector<absl::uint128> indices;
-      for (const Offspring& offspring : pool) indices.push_back(offspring.index);
-      scores = surrogate_->Score(indices);
+      scores = surrogate_->Score(Indices(pool));
     } else {
       for (const Offspring& offspring : pool) scores.push_back(Uniform01() * (1 + offspring.rank));
     }
@@ -153,15 +246,14 @@ class EvolutionarySearch : public Strategy {
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
                      [&](int a, int b) { return scores[a] < scores[b]; });
-    const int most_per_parent = std::max(1, (wanted + 3) / 4);
+    const int most_per_parent = std::max(1, (length + 3) / 4);
     absl::flat_hash_map<absl::uint128, int> per_parent;
+    std::deque<absl::uint128> chosen;
     for (int i : order) {
-      if (static_cast<int>(batch->size()) + uniform >= count) break;
-      if (per_parent[pool[i].parent] >= most_per_parent || !proposals_.Take(pool[i].index))
-        continue;
-      ++per_parent[pool[i].parent];
-      batch->push_back(pool[i].index);
+      if (static_cast<int>(chosen.size()) >= 2 * length) break;
+      if (per_parent[pool[i].parent]++ < most_per_parent) chosen.push_back(pool[i].index);
     }
+    return chosen;
   }
 
   std::vector<Offspring> MakePool() {
@@ -244,6 +336,8 @@ class EvolutionarySearch : public Strategy {
   }
 
   static constexpr int kGuidedDraws = 16;
+  // So many schedules from another device without an improvement say that it differs.
+  static constexpr int kBarren = 8;
   // The bound may be wrong by a small factor, not by this one.
   static constexpr double kHopelessBound = 16;
 
@@ -251,16 +345,27 @@ class EvolutionarySearch : public Strategy {
   Surrogate* surrogate_;
   std::mt19937_64 random_;
   std::deque<absl::uint128> starts_;
+  std::vector<absl::uint128> transferred_;  // not proposed yet, the best first
   Proposals proposals_;
   const int initial_;
   const int elite_;
   const int pool_size_;
   const double random_share_;
+  const double model_share_;
+  const double replan_;
   const int patience_;
+  std::optional<ExpectedImprovement> improvement_;          // absent: an empty space
   std::vector<Space::Part> parts_;                          // those with a share of the first phase
   std::vector<std::pair<double, absl::uint128>> measured_;  // cost, index; best first
+  std::deque<absl::uint128> plan_;
+  std::set<absl::uint128> pending_;  // proposed, not observed
+  int observed_ = 0;
+  int planned_at_ = 0;  // observed_ when plan_ was made
   int since_improvement_ = 0;
   int drawn_ = 0;
+  std::set<absl::uint128> from_elsewhere_;  // planned from transferred_, not observed
+  int barren_ = 0;                          // of those, observed since the last improvement by one
+  int opened_ = 0;                          // of transferred_, proposed without a prediction
   size_t turn_ = 0;
 };
 

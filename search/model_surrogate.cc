@@ -10,35 +10,83 @@
 #include "absl/strings/str_cat.h"
 #include "costmodel/features.h"
 #include "costmodel/model.h"
+#include "search/decision_encoding.h"
 #include "search/training_rows.h"
 
 namespace tilewright {
 namespace {
 
+// What a schedule looks like to a model.
+class FeatureSource {
+ public:
+  virtual ~FeatureSource() = default;
+  // Column 0 is the bound (features.h). Empty: the schedule has no features, so that a model sees
+  // every column missing.
+  virtual FeatureRow Extract(absl::uint128 index) = 0;
+};
+
+class PlanFeatures : public FeatureSource {
+ public:
+  PlanFeatures(std::shared_ptr<const ScheduleSpace> space, const Sizes& at)
+      : space_(space),
+        extractor_(space, at, DefaultRates(space->target(), space->workload()), &schema_) {}
+  FeatureRow Extract(absl::uint128 index) override {
+    absl::StatusOr<FeatureRow> row = extractor_.Extract(space_->space().At(index));
+    return row.ok() ? *std::move(row) : FeatureRow();
+  }
+  absl::StatusOr<std::vector<TrainingRow>> ReadLog(Database& log, int64_t through_row) {
+    return ReadTrainingRows(log, space_->target().backend, through_row, kMaxTrainingRows / 2,
+                            &schema_);
+  }
+
+ private:
+  const std::shared_ptr<const ScheduleSpace> space_;
+  FeatureSchema schema_;
+  FeatureExtractor extractor_;
+};
+
+// Decisions alone; there is no plan, so no bound.
+class DecisionFeatures : public FeatureSource {
+ public:
+  DecisionFeatures(const Space* space, uint64_t seed) : encoding_(space, seed) {}
+  FeatureRow Extract(absl::uint128 index) override {
+    FeatureRow row = {kMissingFeature};
+    const std::vector<float>& decisions = encoding_.Row(index);
+    row.insert(row.end(), decisions.begin(), decisions.end());
+    return row;
+  }
+
+ private:
+  DecisionEncoding encoding_;
+};
+
 class ModelSurrogate : public LearningSurrogate {
  public:
-  ModelSurrogate(std::shared_ptr<const ScheduleSpace> space, const Sizes& at, std::string group,
-                 const ModelRow& row)
-      : space_(space),
+  ModelSurrogate(std::unique_ptr<FeatureSource> source, std::string group, const ModelRow& row)
+      : source_(std::move(source)),
         group_(std::move(group)),
-        extractor_(space, at, DefaultRates(space->target(), space->workload()), &schema_),
         model_(row.make()),
         validity_(NewValidityModel()) {}
 
   // Rows of other runs, which every training begins with.
-  absl::Status Learn(Database& log, int64_t through_row) {
-    absl::StatusOr<std::vector<TrainingRow>> rows = ReadTrainingRows(
-        log, space_->target().backend, through_row, kMaxTrainingRows / 2, &schema_);
-    if (!rows.ok()) return rows.status();
-    known_ = *std::move(rows);
+  // Each result of this run takes the place of so many of them.
+  void Learn(std::vector<TrainingRow> rows, double replaced_by_each_result) {
+    known_ = std::move(rows);
+    replaced_by_each_result_ = replaced_by_each_result;
     // What cannot be learned from alone (one success, failures only) still counts in later
     // trainings.
     if (!known_.empty()) TrainOn(known_).IgnoreError();
-    return absl::OkStatus();
   }
 
   absl::Status Train(absl::Span<const Result> results) override {
-    std::vector<TrainingRow> rows = known_;
+    // Those that go are spread evenly, so that what is left still covers all.
+    std::vector<TrainingRow> rows;
+    const double kept = std::max(
+        0.0, static_cast<double>(known_.size()) - replaced_by_each_result_ * results.size());
+    for (size_t i = 0; i < known_.size(); ++i) {
+      const double share = kept / known_.size();
+      if (std::floor((i + 1) * share) > std::floor(i * share)) rows.push_back(known_[i]);
+    }
     for (const Result& result : results) {
       rows.push_back({.features = Features(result.index),
                       .group = absl::StrCat(group_, "/", result.session),
@@ -91,12 +139,7 @@ class ModelSurrogate : public LearningSurrogate {
 
   const FeatureRow& Features(absl::uint128 index) {
     const auto [found, fresh] = features_.try_emplace(index);
-    if (fresh) {
-      // A schedule of the space has features; a plan that has none would be missing in every
-      // column.
-      absl::StatusOr<FeatureRow> row = extractor_.Extract(space_->space().At(index));
-      if (row.ok()) found->second = *std::move(row);
-    }
+    if (fresh) found->second = source_->Extract(index);
     return found->second;
   }
 
@@ -117,13 +160,12 @@ class ModelSurrogate : public LearningSurrogate {
     return std::sqrt(variance);
   }
 
-  const std::shared_ptr<const ScheduleSpace> space_;
+  const std::unique_ptr<FeatureSource> source_;
   const std::string group_;
-  FeatureSchema schema_;
-  FeatureExtractor extractor_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<ValidityModel> validity_;
   std::vector<TrainingRow> known_;
+  double replaced_by_each_result_ = 0;
   absl::flat_hash_map<absl::uint128, FeatureRow> features_;
 };
 
@@ -135,11 +177,37 @@ absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewModelSurrogate(
   absl::StatusOr<const ModelRow*> row = FindModel(options.model);
   if (!row.ok()) return row.status();
   const std::string group = absl::StrCat(space->workload().key(), "/", regime, "/", options.run);
-  auto surrogate = std::make_unique<ModelSurrogate>(std::move(space), at, group, **row);
+  auto features = std::make_unique<PlanFeatures>(std::move(space), at);
+  std::vector<TrainingRow> known;
   if (options.log != nullptr) {
-    if (absl::Status learned = surrogate->Learn(*options.log, options.through_row); !learned.ok())
-      return learned;
+    absl::StatusOr<std::vector<TrainingRow>> rows =
+        features->ReadLog(*options.log, options.through_row);
+    if (!rows.ok()) return rows.status();
+    known = *std::move(rows);
   }
+  auto surrogate = std::make_unique<ModelSurrogate>(std::move(features), group, **row);
+  surrogate->Learn(std::move(known), 0);
+  return surrogate;
+}
+
+constexpr double kKnownPerResult = 10;
+
+absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewDecisionSurrogate(
+    const Space* space, uint64_t seed, const std::string& model, absl::Span<const Result> known) {
+  absl::StatusOr<const ModelRow*> row = FindModel(model);
+  if (!row.ok()) return row.status();
+  auto features = std::make_unique<DecisionFeatures>(space, seed);
+  std::vector<TrainingRow> rows;
+  for (const Result& result : known) {
+    rows.push_back({.features = features->Extract(result.index),
+                    .group = absl::StrCat("known/", result.session),
+                    .cost = result.cost,
+                    .trains_classifier = result.trains_classifier});
+  }
+  auto surrogate = std::make_unique<ModelSurrogate>(std::move(features), "recorded", **row);
+  // Decisions do not say which device they ran on: where two devices differ, the rows of the other
+  // are wrong here and have to go.
+  surrogate->Learn(std::move(rows), kKnownPerResult);
   return surrogate;
 }
 

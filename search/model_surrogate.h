@@ -30,6 +30,14 @@ absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewModelSurrogate(
     std::shared_ptr<const ScheduleSpace> space, const Sizes& at, const std::string& regime,
     const ModelSurrogateOptions& options);
 
+// The same models on the decisions alone (decision_encoding.h): for a recorded space, which has no
+// plans to take features from. `known`: results of another device, by schedules of this space,
+// which every training begins with. Borrows the space. InvalidArgument: no such row of
+// costmodel/models.cc.
+absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewDecisionSurrogate(
+    const Space* space, uint64_t seed, const std::string& model,
+    absl::Span<const Result> known = {});
+
 }  // namespace tilewright
 
 #endif  // TILEWRIGHT_SEARCH_MODEL_SURROGATE_H_

@@ -1,5 +1,6 @@
 #include "search/search_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,22 +8,29 @@
 namespace tilewright {
 namespace {
 
-// The model is trained again when this many results have come since: a batch at the start, later a
-// tenth of what is known, so that training stays a small share of a long run.
-int64_t LeastNewResults(int64_t trained_on) { return trained_on < 80 ? 1 : trained_on / 10; }
+// The model is trained again when there is a quarter more to learn from, so that all trainings of a
+// run cost a few times the last one.
+int64_t LeastNewResults(int64_t trained_on) { return std::max<int64_t>(1, trained_on / 4); }
 // Fewer results than this teach nothing; the bound ranks.
 constexpr int64_t kLeastResults = 8;
 
 class SearchStateImpl : public SearchState {
  public:
   SearchStateImpl(const Space* space, const StrategyChoice& strategy, uint64_t seed,
-                  std::vector<absl::uint128> starts, LearningSurrogate* surrogate)
-      : surrogate_(surrogate),
-        strategy_(strategy.row->make({.space = space,
-                                      .seed = seed,
-                                      .starts = std::move(starts),
-                                      .surrogate = surrogate,
-                                      .parameters = strategy.parameters})) {}
+                  SearchBeginning beginning, LearningSurrogate* surrogate)
+      : surrogate_(strategy.row->guided ? surrogate : nullptr) {
+    if (!strategy.row->guided) {
+      beginning.starts.insert(beginning.starts.end(), beginning.transferred.begin(),
+                              beginning.transferred.end());
+      beginning.transferred.clear();
+    }
+    strategy_ = strategy.row->make({.space = space,
+                                    .seed = seed,
+                                    .starts = std::move(beginning.starts),
+                                    .transferred = std::move(beginning.transferred),
+                                    .surrogate = surrogate_,
+                                    .parameters = strategy.parameters});
+  }
 
   void Commit(const Result& result) override { results_.push_back(result); }
 
@@ -73,9 +81,9 @@ class SearchStateImpl : public SearchState {
 }  // namespace
 
 std::unique_ptr<SearchState> SearchState::Make(const Space* space, const StrategyChoice& strategy,
-                                               uint64_t seed, std::vector<absl::uint128> starts,
+                                               uint64_t seed, SearchBeginning beginning,
                                                LearningSurrogate* surrogate) {
-  return std::make_unique<SearchStateImpl>(space, strategy, seed, std::move(starts), surrogate);
+  return std::make_unique<SearchStateImpl>(space, strategy, seed, std::move(beginning), surrogate);
 }
 
 }  // namespace tilewright

@@ -45,11 +45,17 @@ struct Batch {
   std::vector<absl::uint128> indices;
 };
 
+// What a search begins from (StrategyContext says how).
+struct SearchBeginning {
+  std::vector<absl::uint128> starts;
+  std::vector<absl::uint128> transferred;
+};
+
 class SearchState {
  public:
   // Borrows space and surrogate (may be null).
   static std::unique_ptr<SearchState> Make(const Space* space, const StrategyChoice& strategy,
-                                           uint64_t seed, std::vector<absl::uint128> starts,
+                                           uint64_t seed, SearchBeginning beginning,
                                            LearningSurrogate* surrogate);
   virtual ~SearchState() = default;
   // Adds the next result in commit order.

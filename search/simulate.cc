@@ -21,7 +21,7 @@ absl::StatusOr<SimulatedRun> SimulateOne(const RecordedSpace& space, const Strat
     surrogate = *std::move(made);
   }
   const std::unique_ptr<SearchState> search =
-      SearchState::Make(&space, strategy, seed, options.starts, surrogate.get());
+      SearchState::Make(&space, strategy, seed, options.beginning, surrogate.get());
   // Noise is no part of the strategy: it has a stream of its own.
   std::mt19937_64 noise(~seed);
   SimulatedRun run{.seed = seed};

@@ -32,15 +32,15 @@ struct SimulateOptions {
   int trials = 400;  // evaluations per run
   int seeds = 50;
   uint64_t first_seed = 1;
-  int batch = 16;  // proposals at a time
-  int jobs = 0;    // threads; 0: one per core
+  int batch = 1;  // proposals at a time
+  int jobs = 0;   // threads; 0: one per core
   // What learns in a run, made anew for each; empty, or null when called: no surrogate. Called by
   // several threads at once.
   std::function<absl::StatusOr<std::unique_ptr<LearningSurrogate>>(const RecordedSpace& space,
                                                                    uint64_t seed)>
       make_surrogate;
-  // The schedules that every run begins with, in order.
-  std::vector<absl::uint128> starts;
+  // What every run begins from.
+  SearchBeginning beginning;
   // What the search sees of a configuration that did not fail, in milliseconds; empty: its time.
   // Lets a noisy reading stand for it.
   std::function<double(const RecordedConfiguration&, std::mt19937_64&)> reading;

@@ -1,8 +1,10 @@
 #include "search/starts.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 namespace tilewright {
@@ -10,6 +12,10 @@ namespace {
 
 constexpr int kMostBorrowed = 6;
 constexpr size_t kMostSuggested = 16;
+// How many of another device's best schedules are measured here first. One alone is a gamble: what
+// is best there may be far from it here, while among the best fifty there is a good one.
+constexpr size_t kMostTransferred = 50;
+constexpr int64_t kMostRead = 20000;  // trials of other devices
 
 void AddOnce(const Schedule& schedule, std::vector<Schedule>* schedules) {
   if (std::find(schedules->begin(), schedules->end(), schedule) == schedules->end())
@@ -82,6 +88,43 @@ absl::StatusOr<SearchStart> FindSearchStart(Database* log, const ScheduleSpace& 
     borrowed += start.starts.size() > before;
   }
   return start;
+}
+
+absl::StatusOr<std::vector<absl::uint128>> FindTransferred(Database& log,
+                                                           const ScheduleSpace& space,
+                                                           const std::string& target_key,
+                                                           const std::string& regime,
+                                                           int64_t through_row) {
+  const absl::StatusOr<std::vector<TrialRow>> trials =
+      log.QueryTrials({.workload_key = space.workload().key(),
+                       .regime = regime,
+                       .state = TrialFilter::State::kOk,
+                       .through_row = through_row,
+                       .order = TrialFilter::Order::kNewest,
+                       .limit = kMostRead});
+  if (!trials.ok()) return trials.status();
+  std::map<std::string, std::vector<std::pair<double, const TrialRow*>>> by_target;
+  for (const TrialRow& trial : *trials) {
+    if (trial.target_key == target_key) return std::vector<absl::uint128>();
+    if (trial.anchor_seconds)
+      by_target[trial.target_key].emplace_back(*trial.seconds / *trial.anchor_seconds, &trial);
+  }
+  std::vector<std::pair<double, const TrialRow*>> most;
+  for (auto& [key, of_target] : by_target) {
+    if (of_target.size() > most.size()) most = std::move(of_target);
+  }
+  std::stable_sort(most.begin(), most.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<absl::uint128> transferred;
+  for (const auto& [cost, trial] : most) {
+    if (transferred.size() == kMostTransferred) break;
+    const absl::StatusOr<Schedule> schedule = ParseSchedule(trial->schedule);
+    if (!schedule.ok()) continue;
+    // What another device can do may be illegal here: no cause for a warning.
+    const absl::StatusOr<absl::uint128> index = space.space().IndexOf(*schedule);
+    if (index.ok() && !absl::c_linear_search(transferred, *index)) transferred.push_back(*index);
+  }
+  return transferred;
 }
 
 }  // namespace tilewright

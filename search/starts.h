@@ -3,6 +3,7 @@
 #ifndef TILEWRIGHT_SEARCH_STARTS_H_
 #define TILEWRIGHT_SEARCH_STARTS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,16 @@ struct SearchStart {
 absl::StatusOr<SearchStart> FindSearchStart(Database* log, const ScheduleSpace& space,
                                             const std::string& target_key,
                                             const std::string& regime);
+
+// What is good on another device: the best 50 legal schedules among the trials of the same workload
+// and regime on the other target that has most of them, the best first (by seconds / the anchor's
+// seconds). Empty if this target had a trial of its own, which tells more. Reads the rows up to
+// `through_row`, so that a resumed run finds what it began with.
+absl::StatusOr<std::vector<absl::uint128>> FindTransferred(Database& log,
+                                                           const ScheduleSpace& space,
+                                                           const std::string& target_key,
+                                                           const std::string& regime,
+                                                           int64_t through_row);
 
 }  // namespace tilewright
 

@@ -60,7 +60,9 @@ class Strategy {
 struct StrategyContext {
   const Space* space = nullptr;
   uint64_t seed = 0;
-  std::vector<absl::uint128> starts;         // proposed first, in this order
+  std::vector<absl::uint128> starts;  // proposed first, in this order
+  // Good on another device, the best first: proposed early, in an order of the strategy's own.
+  std::vector<absl::uint128> transferred;
   Surrogate* surrogate = nullptr;            // null: none
   std::map<std::string, double> parameters;  // overrides of the row's defaults
 };
@@ -76,6 +78,9 @@ struct StrategyRow {
   std::string help;
   std::vector<StrategyParameter> parameters;
   std::function<std::unique_ptr<Strategy>(const StrategyContext&)> make;
+  // Takes the surrogate and orders what is transferred. If not, no surrogate is trained for it, and
+  // what is transferred is added to its starts.
+  bool guided = false;
 };
 
 // The only list (strategies.cc); CLI help and tests iterate over it.

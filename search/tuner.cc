@@ -142,10 +142,16 @@ class Tuner {
   absl::Status MakeSearch() {
     absl::StatusOr<StrategyChoice> strategy = ParseStrategy(options_.strategy);
     if (!strategy.ok()) return strategy.status();
-    std::vector<absl::uint128> starts;
+    SearchBeginning beginning;
     for (const std::string& text : record_.workloads[0].starts) {
       const absl::StatusOr<absl::uint128> index = IndexOf(text);
-      if (index.ok()) starts.push_back(*index);
+      if (index.ok()) beginning.starts.push_back(*index);
+    }
+    if (options_.use_starts && context_.log != nullptr) {
+      absl::StatusOr<std::vector<absl::uint128>> transferred = FindTransferred(
+          *context_.log, *space_, record_.target_key, record_.regime, record_.highest_trial_row);
+      if (!transferred.ok()) return transferred.status();
+      beginning.transferred = *std::move(transferred);
     }
     if (options_.model != "none") {
       absl::StatusOr<std::unique_ptr<LearningSurrogate>> surrogate =
@@ -157,7 +163,7 @@ class Tuner {
       if (!surrogate.ok()) return surrogate.status();
       surrogate_ = *std::move(surrogate);
     }
-    search_ = SearchState::Make(&space_->space(), *strategy, record_.seed, std::move(starts),
+    search_ = SearchState::Make(&space_->space(), *strategy, record_.seed, std::move(beginning),
                                 surrogate_.get());
     return absl::OkStatus();
   }

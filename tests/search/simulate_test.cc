@@ -101,13 +101,13 @@ class RememberingSurrogate : public LearningSurrogate {
 
 TEST(Simulate, CostsAreRelativeToTheFirstThatDidNotFail) {
   std::vector<Result> seen;
-  SimulateOptions options{.trials = 64, .seeds = 1};
+  SimulateOptions options{.trials = 64, .seeds = 1, .batch = 16};
   options.make_surrogate = [&](const RecordedSpace&, uint64_t) {
     return std::make_unique<RememberingSurrogate>(&seen);
   };
-  options.starts = {*Space().IndexOfKey("16,8,True,row,0.5"),
-                    *Space().IndexOfKey("16,1,False,row,0.5")};
-  const std::vector<SimulatedRun> runs = RunsWith("random", options);
+  options.beginning.starts = {*Space().IndexOfKey("16,8,True,row,0.5"),
+                              *Space().IndexOfKey("16,1,False,row,0.5")};
+  const std::vector<SimulatedRun> runs = RunsWith("evolutionary", options);
   ASSERT_EQ(seen.size(), 48);  // the last batch teaches nobody
   EXPECT_EQ(seen[0].cost, std::nullopt);
   EXPECT_EQ(seen[1].cost, 1);

@@ -137,7 +137,7 @@ TEST(ParseStrategy, TakesParametersAndKeepsTheDefaultsOfTheOthers) {
   EXPECT_EQ(choice->row->name, "evolutionary");
   EXPECT_EQ(choice->parameters.at("elite"), 3);
   EXPECT_EQ(choice->parameters.at("random_share"), 0.5);
-  EXPECT_EQ(choice->parameters.at("initial"), 16);
+  EXPECT_EQ(choice->parameters.at("initial"), 8);
 }
 
 TEST(ParseStrategy, NamesWhatExistsWhenTheStrategyIsUnknown) {
