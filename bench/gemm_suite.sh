@@ -48,12 +48,15 @@ db=$out/suite.db
 # Six shapes for what takes longer: squares, prefill, decode, and one that nothing divides.
 six() { grep -E '^(sq4096|sq1024|l8_qkv_p4096|l70tp8_o_p2048|l8_o_d16|odd_prime),' "$shapes"; }
 
+# Shapes are compared with each other, so none gets another's trials.
+equal_shares='--floor 1000000'
 # tune PART SECONDS FLAG ...: tunes PART.tw. SIGTERM ends a search with the best so far.
 tune() {
   part=$1 seconds=$2
   shift 2
+  # shellcheck disable=SC2086
   timeout -k 20 "$((seconds + 10))" tilewright tune --workloads "$out/$part.tw" --target cuda --db "$db" --json \
-    --time-limit "${seconds}s" "$@" >"$out/$part.json" 2>"$out/$part.err" || echo "$part: tune ended with $?" >>"$out/$part.err"
+    --time-limit "${seconds}s" $equal_shares "$@" >"$out/$part.json" 2>"$out/$part.err" || echo "$part: tune ended with $?" >>"$out/$part.err"
 }
 table() { gemm_suite table "$out/$1.tw" "$out/$1.json" ${2:+"$2"} >"$out/$1.md" 2>&1 || true; }
 
@@ -79,8 +82,9 @@ for part in $parts; do
       six >"$out/six.csv"
       gemm_suite shapes "$out/six.csv" >"$out/converge.tw"
       rm -f "$out"/converge.db*
+      # shellcheck disable=SC2086
       timeout -k 20 "$((${CONVERGE_SECONDS:-180} + 20))" tilewright tune --workloads "$out/converge.tw" --target cuda --db "$out/converge.db" \
-        --json --time-limit "${CONVERGE_SECONDS:-180}s" --trials 4000 --no-finals >"$out/converge.json" 2>"$out/converge.err" || true
+        --json --time-limit "${CONVERGE_SECONDS:-180}s" --trials 4000 $equal_shares --no-finals >"$out/converge.json" 2>"$out/converge.err" || true
       tilewright log export "$out/converge.jsonl" --db "$out/converge.db" --no-samples 2>>"$out/converge.err" || true
       gemm_suite converge "$out/converge.tw" "$out/converge.jsonl" >"$out/converge.md" 2>&1 || true
       rm -f "$out"/converge.db*

@@ -28,6 +28,7 @@
 #include "schedule/variant.h"
 #include "search/coordinator.h"
 #include "search/log_sink.h"
+#include "search/shared_tuning.h"
 #include "search/tuner.h"
 
 namespace tilewright {
@@ -39,6 +40,7 @@ struct TuneFlags {
   std::string db = "tuning.db";
   std::string time_limit;
   std::string dump;
+  int64_t floor = SharedTuning{}.floor;
   bool resume = false;
   bool json = false;
   bool dry_run = false;
@@ -192,6 +194,57 @@ absl::StatusOr<Fleet> StartFleet(const TuneFlags& flags, const Target& target,
   return fleet;
 }
 
+// One workload by itself, several with a shared budget; every report as it comes.
+int TuneAll(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Target& target,
+            TuningClient* client, Database* log) {
+  TunerContext context{.client = client,
+                       .log = log,
+                       .target = target,
+                       .toolchain = ToolchainId(target),
+                       .variants = AllVariants(),
+                       .libraries = AllLibraries(),
+                       .stop = &stop_requested};
+  std::vector<std::unique_ptr<ProgressLine>> lines;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    lines.push_back(std::make_unique<ProgressLine>(TitleOf(tasks[i]), static_cast<int>(i + 1),
+                                                   static_cast<int>(tasks.size()), !flags.json));
+  }
+  int exit_code = kExitOk;
+  std::vector<TuneReport> reports;
+  const auto ended = [&](size_t i, absl::StatusOr<TuneReport> report) {
+    const std::string title = TitleOf(tasks[i]);
+    lines[i]->Finish();
+    if (!report.ok()) {
+      exit_code = Fail(absl::Status(report.status().code(),
+                                    absl::StrCat(title, ": ", report.status().message())));
+      return;
+    }
+    if (!HasBest(*report)) exit_code = kExitFailed;
+    std::fputs(
+        flags.json ? ReportJson(*report).c_str() : ReportText(*report, title, flags.db).c_str(),
+        stdout);
+    std::fflush(stdout);
+    reports.push_back(*std::move(report));
+  };
+  if (tasks.size() > 1) {
+    TuneShared(
+        context, tasks, {.each = flags.options, .floor = flags.floor, .resume = flags.resume},
+        {.progress = [&](size_t i, const TuneProgress& progress) { lines[i]->Show(progress); },
+         .ended = ended});
+    if (!flags.json) std::fputs(SharesText(reports).c_str(), stdout);
+    return exit_code;
+  }
+  std::optional<Id> resume;
+  if (flags.resume) {
+    absl::StatusOr<std::optional<Id>> unfinished = FindUnfinishedRun(*log, tasks[0], target);
+    if (!unfinished.ok()) return Fail(unfinished.status());
+    resume = *unfinished;
+  }
+  context.progress = [&](const TuneProgress& progress) { lines[0]->Show(progress); };
+  ended(0, TuneWorkload(context, tasks[0], flags.options, resume));
+  return exit_code;
+}
+
 int Tune(TuneFlags& flags) {
   if (!flags.time_limit.empty() &&
       (!absl::ParseDuration(flags.time_limit, &flags.options.time_limit) ||
@@ -229,50 +282,7 @@ int Tune(TuneFlags& flags) {
   absl::StatusOr<Fleet> fleet = StartFleet(flags, *target, *std::move(writer));
   if (!fleet.ok()) return Fail(fleet.status());
 
-  const absl::Time deadline = absl::Now() + flags.options.time_limit;
-  int exit_code = kExitOk;
-  std::vector<TuneReport> reports;
-  for (size_t i = 0; i < tasks->size() && !stop_requested; ++i) {
-    const TuneTask& task = (*tasks)[i];
-    std::optional<Id> resume;
-    if (flags.resume) {
-      absl::StatusOr<std::optional<Id>> unfinished = FindUnfinishedRun(**reader, task, *target);
-      if (!unfinished.ok()) return Fail(unfinished.status());
-      resume = *unfinished;
-    }
-    const std::string title = TitleOf(task);
-    if (absl::Now() >= deadline) {
-      exit_code = Fail(
-          absl::DeadlineExceededError(absl::StrCat(title, ": not begun, the time limit was over")));
-      continue;
-    }
-    TuneOptions options = flags.options;
-    // What time is left is shared by the workloads that are left.
-    if (deadline != absl::InfiniteFuture())
-      options.time_limit = (deadline - absl::Now()) / static_cast<int>(tasks->size() - i);
-    ProgressLine line(title, static_cast<int>(i + 1), static_cast<int>(tasks->size()), !flags.json);
-    TunerContext context{.client = fleet->client.get(),
-                         .log = reader->get(),
-                         .target = *target,
-                         .toolchain = ToolchainId(*target),
-                         .variants = AllVariants(),
-                         .libraries = AllLibraries(),
-                         .stop = &stop_requested,
-                         .progress = [&](const TuneProgress& progress) { line.Show(progress); }};
-    absl::StatusOr<TuneReport> report = TuneWorkload(context, task, options, resume);
-    line.Finish();
-    if (!report.ok()) {
-      exit_code = Fail(absl::Status(report.status().code(),
-                                    absl::StrCat(title, ": ", report.status().message())));
-      continue;
-    }
-    if (!HasBest(*report)) exit_code = kExitFailed;
-    std::fputs(
-        flags.json ? ReportJson(*report).c_str() : ReportText(*report, title, flags.db).c_str(),
-        stdout);
-    std::fflush(stdout);
-    reports.push_back(*std::move(report));
-  }
+  const int exit_code = TuneAll(flags, *tasks, *target, fleet->client.get(), reader->get());
   fleet->coordinator->Drain();
   return exit_code;
 }
@@ -295,8 +305,15 @@ std::function<int()> AddTune(CLI::App* app) {
                   absl::StrCat("how hard to try: ", absl::StrJoin(EffortNames(), ", ")))
       ->capture_default_str();
   app->add_option("--trials", flags->options.trials,
-                  "screening trials per workload; default: what the effort says")
+                  "screening trials per workload, of several on average; default: what the effort "
+                  "says")
       ->check(CLI::Range(int64_t{1}, int64_t{100000000}));
+  app->add_option("--floor", flags->floor,
+                  "of several workloads, which share their trials by the time that these are "
+                  "expected to save, weighted: trials that each gets first; as many as --trials: "
+                  "equal shares")
+      ->check(CLI::Range(int64_t{1}, int64_t{100000000}))
+      ->capture_default_str();
   app->add_option("--rounds", flags->options.rounds,
                   "paired rounds that decide in the finals; default: what the effort says")
       ->check(CLI::Range(3, 1000));

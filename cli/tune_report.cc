@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,13 @@ double LimitSecondsOf(const TuneReport& report) {
     if (row.label == "limit" && row.seconds) return *row.seconds;
   }
   return 0;
+}
+
+std::optional<double> BestSecondsOf(const TuneReport& report) {
+  for (const ReportRow& row : report.rows) {
+    if (row.label == "best") return row.seconds;
+  }
+  return std::nullopt;
 }
 
 // Why a run ended without a verdict, and what may be done.
@@ -162,6 +170,30 @@ std::string ReportText(const TuneReport& report, const std::string& title, const
   return text;
 }
 
+std::string SharesText(const std::vector<TuneReport>& reports) {
+  double total = 0;
+  bool shared = false;
+  for (const TuneReport& report : reports) {
+    shared = shared || report.share.has_value();
+    if (report.share) total += report.share->weight * BestSecondsOf(report).value_or(0);
+  }
+  if (!shared) return "";
+  TextTable table({"shared budget", ">weight", ">best", ">of the time", ">trials", ">floor",
+                   ">by gain", ">patrol", ">resumed"});
+  for (const TuneReport& report : reports) {
+    if (!report.share) continue;
+    const TaskShare& share = *report.share;
+    const std::optional<double> best = BestSecondsOf(report);
+    table.Add({report.name, absl::StrFormat("%g", share.weight), best ? FormatSeconds(*best) : "-",
+               best ? absl::StrFormat("%.0f%%", 100 * share.weight * *best / total) : "-",
+               absl::StrCat(report.trials), absl::StrCat(share.floor), absl::StrCat(share.gain),
+               absl::StrCat(share.patrol), absl::StrCat(share.resumed)});
+  }
+  return absl::StrCat("\n", table.ToString(),
+                      "floor: what every workload gets; by gain: for the weighted time it was "
+                      "expected to save; patrol: so that none is forgotten\n");
+}
+
 std::string ReportJson(const TuneReport& report) {
   nlohmann::json json = {{"run", report.run.ToHex()},
                          {"workload", report.workload_key},
@@ -189,6 +221,13 @@ std::string ReportJson(const TuneReport& report) {
                        {"rival", verdict.rival_schedule}, {"outcome", verdict.outcome},
                        {"ratio", verdict.ratio},          {"ratio_low", verdict.ratio_low},
                        {"ratio_high", verdict.ratio_high}};
+  }
+  if (report.share) {
+    json["share"] = {{"weight", report.share->weight},
+                     {"floor", report.share->floor},
+                     {"gain", report.share->gain},
+                     {"patrol", report.share->patrol},
+                     {"resumed", report.share->resumed}};
   }
   if (report.against_library && report.against_library->interval) {
     json["against_library"] = {{"ratio", report.against_library->ratio},

@@ -3,6 +3,7 @@
 #define TILEWRIGHT_CLI_TUNE_REPORT_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "search/tuner.h"
@@ -30,7 +31,10 @@ class ProgressLine {
 bool HasBest(const TuneReport& report);
 // The final table, the verdict and the command that replays the winner.
 std::string ReportText(const TuneReport& report, const std::string& title, const std::string& db);
-// The same as one line of JSON.
+// How workloads shared a budget: what each got, and why; and what the program spends in each. "" if
+// no report has a share.
+std::string SharesText(const std::vector<TuneReport>& reports);
+// The report as one line of JSON.
 std::string ReportJson(const TuneReport& report);
 
 }  // namespace tilewright

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/types/span.h"
 
 namespace tilewright {
 namespace {
 
+constexpr int64_t kAnyTrials = std::numeric_limits<int64_t>::max();
 // Times the number of trials, a search is expected to be this far above the optimum, relative to
 // it.
 constexpr double kPriorExcess = 16;
@@ -61,27 +63,26 @@ int64_t TaskScheduler::SliceOf(const State& state) const {
 }
 
 std::optional<TaskTurn> TaskScheduler::Next() const {
-  bool open = false;
-  for (size_t i = 0; i < states_.size(); ++i) {
-    const State& state = states_[i];
-    if (state.finished) continue;
-    open = true;
-    if (state.trials() < options_.floor)
-      return TaskTurn{i, options_.floor - state.trials(), TaskTurn::Reason::kFloor};
-  }
-  if (!open) return std::nullopt;
+  if (const std::optional<size_t> task = LongestWaiting(options_.floor))
+    return TaskTurn{*task, options_.floor - states_[*task].trials(), TaskTurn::Reason::kFloor};
+  if (!LongestWaiting(kAnyTrials)) return std::nullopt;
   const bool patrol =
       options_.patrol_every > 0 && (turns_after_floor_ + 1) % options_.patrol_every == 0;
   return patrol ? Patrol() : BestGain();
 }
 
-TaskTurn TaskScheduler::Patrol() const {
+std::optional<size_t> TaskScheduler::LongestWaiting(int64_t trials) const {
   std::optional<size_t> found;
   for (size_t i = 0; i < states_.size(); ++i) {
-    if (states_[i].finished) continue;
+    if (states_[i].finished || states_[i].trials() >= trials) continue;
     if (!found || states_[i].last_turn < states_[*found].last_turn) found = i;
   }
-  return {*found, SliceOf(states_[*found]), TaskTurn::Reason::kPatrol};
+  return found;
+}
+
+TaskTurn TaskScheduler::Patrol() const {
+  const size_t task = *LongestWaiting(kAnyTrials);
+  return {task, SliceOf(states_[task]), TaskTurn::Reason::kPatrol};
 }
 
 TaskTurn TaskScheduler::BestGain() const {

@@ -8,9 +8,12 @@
 //
 // What counts is the weighted total time, the sum of weight x best seconds: what a program spends
 // in the kernels that it calls. A turn goes, in this order, to
-//   floor    the first task that has fewer trials than the floor: nothing can be said of it before;
-//   patrol   every `patrol_every`-th turn after that: the task whose turn is longest ago, since an
-//            estimate can be wrong by bad luck and must not starve a task;
+//   floor    of the tasks with fewer trials than the floor, the one whose turn is longest ago:
+//   before
+//            that nothing can be said of it;
+//   patrol   every `patrol_every`-th turn after that: of all tasks the one whose turn is longest
+//   ago,
+//            since an estimate can be wrong by bad luck and must not starve a task;
 //   gain     the task with the most expected gain per unit of budget.
 // That is the scheme of Ansor (Zheng et al., OSDI 2020): the gradient of the total by a task's
 // share, from its recent progress and a guess, with some turns at random. Here no turn is random,
@@ -98,6 +101,8 @@ class TaskScheduler {
   };
 
   int64_t SliceOf(const State& state) const;
+  // Of the tasks with fewer trials than `trials`.
+  std::optional<size_t> LongestWaiting(int64_t trials) const;
   TaskTurn Patrol() const;
   TaskTurn BestGain() const;
 

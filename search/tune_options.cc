@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
+#include "search/run_finals.h"
 #include "search/tuner.h"
 
 namespace tilewright {
@@ -36,6 +38,13 @@ absl::StatusOr<const Effort*> FindEffort(const std::string& name) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown effort `", name, "`; efforts are ", absl::StrJoin(known, ", ")));
+}
+
+absl::Duration FinalsTime(const TuneOptions& options) {
+  if (!options.run_finals) return absl::ZeroDuration();
+  FinalsRules rules = (*FindEffort(options.effort))->finals;
+  if (options.rounds > 0) rules.deciding_rounds = options.rounds;
+  return std::min(TimeOfFinals(rules), 0.4 * options.time_limit);
 }
 
 std::string TuneOptions::ToJson() const {

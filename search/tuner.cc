@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "codegen/writer.h"
-#include "nlohmann/json.hpp"
 #include "schedule/library_product.h"
 #include "search/log_sink.h"
 #include "search/model_surrogate.h"
+#include "search/run_clock.h"
 #include "search/run_finals.h"
 #include "search/run_results.h"
 #include "search/search_state.h"
@@ -21,20 +21,28 @@ namespace tilewright {
 namespace {
 
 // One run of one workload.
-class Tuner {
+class Tuner : public TuningRun {
  public:
   Tuner(const TunerContext& context, const TuneTask& task, TuneOptions options)
-      : context_(context),
-        task_(task),
-        options_(std::move(options)),
-        started_(absl::Now()),
-        phase_started_(started_) {}
+      : context_(context), task_(task), options_(std::move(options)) {}
 
-  absl::StatusOr<TuneReport> Run(const std::optional<Id>& resume) {
-    absl::Status status = resume ? Resume(*resume) : Begin();
-    if (!status.ok()) return status;
-    status = Screen();
-    if (status.ok() && options_.run_finals && !Stopped()) status = DecideByFinals();
+  absl::Status Start(const std::optional<Id>& resume) {
+    const absl::Status status = resume ? Resume(*resume) : Begin();
+    clock_.Leave(std::nullopt);
+    return status;
+  }
+
+  // Screening and finals in one go, under the options' limits.
+  absl::StatusOr<TuneReport> RunToTheEnd() {
+    const absl::Time end = clock_.started() + options_.time_limit;
+    const absl::Time deadline = end - FinalsTime(options_);
+    return Finish(Screen(trial_limit_, deadline, deadline), end);
+  }
+
+  absl::StatusOr<TuneReport> Finish(const absl::Status& screened, absl::Time by) override {
+    clock_.Enter(Stats());
+    absl::Status status = screened;
+    if (status.ok() && options_.run_finals && !Stopped()) status = DecideByFinals(by);
     const bool interrupted = Stopped();
     const absl::StatusOr<TuneReport> report =
         status.ok() ? MakeReport(interrupted) : absl::StatusOr<TuneReport>(status);
@@ -43,6 +51,14 @@ class Tuner {
     if (report.ok() && !ended.ok()) return ended;
     return report;
   }
+
+  int64_t trials() const override { return results_->trials(); }
+  std::optional<double> best_seconds() const override {
+    const std::string* best = results_->best();
+    return best == nullptr ? std::nullopt : results_->Seconds(*best);
+  }
+  bool exhausted() const override { return exhausted_; }
+  absl::Duration elapsed() const override { return clock_.elapsed_before(); }
 
  private:
   bool Stopped() const { return context_.stop != nullptr && context_.stop->load(); }
@@ -188,31 +204,43 @@ class Tuner {
   // back.
   int LowWater() const { return context_.target.backend == "host" ? 0 : options_.batch; }
 
-  absl::Status Screen() {
+  absl::Status Screen(int64_t trials, absl::Time until, absl::Time give_up) override {
+    trial_limit_ = trials;
+    if (!screening_begun_) trials_before_ = results_->trials();
+    clock_.Enter(Stats());
+    screening_begun_ = true;
     Report(TuneProgress::Phase::kStarting);
     screening_started_ = absl::Now();
-    trials_before_ = results_->trials();
-    if (const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id());
-        stats.ok()) {
-      busy_before_ = stats->busy;
-      enrolled_before_ = stats->enrolled;
-    }
-    const absl::Time deadline = started_ + options_.time_limit - FinalsTime();
+    const absl::Status status = ScreenUntil(until, give_up);
+    screening_time_ += absl::Now() - screening_started_;
+    if (status.ok()) clock_.EndPhase("screening");
+    clock_.Leave(Stats());
+    return status;
+  }
+
+  absl::Status ScreenUntil(absl::Time until, absl::Time give_up) {
     // However short the time, something is measured: the anchor and what else its batch has. That
     // takes no longer than one candidate may; without a worker nothing comes.
-    const absl::Time last = deadline + options_.build_timeout + options_.run_timeout;
-    while (!Stopped() && absl::Now() < (results_->costs().empty() ? last : deadline)) {
-      if (in_flight_ <= LowWater() && !exhausted_) {
+    const absl::Time last = until + options_.build_timeout + options_.run_timeout;
+    while (!Stopped()) {
+      const absl::Time now = absl::Now();
+      const bool nothing_yet = results_->costs().empty();
+      if (now >= (nothing_yet ? last : give_up)) break;
+      if (in_flight_ <= LowWater() && !exhausted_ && (nothing_yet || now < until)) {
         if (absl::Status status = ProposeBatch(); !status.ok()) return status;
       }
       if (in_flight_ == 0) break;
       if (absl::Status status = Receive(absl::Milliseconds(200)); !status.ok()) return status;
-      if (phases_.empty() && results_->trials() > trials_before_) EndPhase("first trial");
+      if (clock_.phases().empty() && results_->trials() > trials_before_)
+        clock_.EndPhase("first trial");
       Report(TuneProgress::Phase::kScreening);
     }
-    EndPhase("screening");
-    screening_time_ = absl::Now() - screening_started_;
     return absl::OkStatus();
+  }
+
+  std::optional<TuningStats> Stats() {
+    const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id());
+    return stats.ok() ? std::optional<TuningStats>(*stats) : std::nullopt;
   }
 
   absl::Status ProposeBatch() {
@@ -285,12 +313,6 @@ class Tuner {
   // ---- finals
   // ------------------------------------------------------------------------------------------------
 
-  // What of the time limit is kept for the finals.
-  absl::Duration FinalsTime() const {
-    if (!options_.run_finals) return absl::ZeroDuration();
-    return std::min(TimeOfFinals(rules_), 0.4 * options_.time_limit);
-  }
-
   // Waits for the rounds, at most until the run is told to stop.
   absl::StatusOr<v1::FinalsResult> HoldRounds(const v1::Finals& finals, FinalsStage stage) {
     absl::StatusOr<std::string> id = context_.client->Finals(spec_.run_id(), finals);
@@ -304,7 +326,7 @@ class Tuner {
     return finals_[*id];
   }
 
-  absl::Status DecideByFinals() {
+  absl::Status DecideByFinals(absl::Time by) {
     if (results_->costs().empty())
       return absl::OkStatus();  // nothing to decide: the report says so
     FinalsField field{.costs = results_->costs(),
@@ -315,16 +337,16 @@ class Tuner {
          LibrarySchedules(task_.workload, context_.target, task_.regime.at, context_.libraries)) {
       field.library_algorithms.push_back(schedule.ToString());
     }
-    field.time_left = std::max(started_ + options_.time_limit - absl::Now(), absl::ZeroDuration());
+    field.time_left = std::max(by - absl::Now(), absl::ZeroDuration());
     const FinalsCalls calls{.hold = [&](const v1::Finals& finals,
                                         FinalsStage stage) { return HoldRounds(finals, stage); },
                             .warn = [&](std::string warning) { Warn(std::move(warning)); },
                             .ended =
                                 [&](FinalsStage stage) {
-                                  EndPhase(stage == FinalsStage::kQualifying ? "qualifying"
-                                           : stage == FinalsStage::kLibrary
-                                               ? "choosing the library's algorithm"
-                                               : "deciding");
+                                  clock_.EndPhase(stage == FinalsStage::kQualifying ? "qualifying"
+                                                  : stage == FinalsStage::kLibrary
+                                                      ? "choosing the library's algorithm"
+                                                      : "deciding");
                                 }};
     absl::StatusOr<FinalsOutcome> outcome = HoldFinals(field, rules_, calls);
     if (absl::IsCancelled(outcome.status())) return absl::OkStatus();
@@ -342,12 +364,7 @@ class Tuner {
     return {};
   }
 
-  double Limit() const {
-    const Sizes& at = task_.regime.at;
-    return LimitSeconds(context_.target, task_.workload.Operations(at),
-                        task_.workload.CompulsoryBytes(at), task_.workload.SmallestParameterBytes(),
-                        task_.regime.cache == Regime::Cache::kCold);
-  }
+  double Limit() const { return TaskLimitSeconds(task_, context_.target); }
 
   absl::Status RecordVerdict(const FinalsOutcome& outcome) {
     const FinalsDecision& decision = outcome.decision;
@@ -400,33 +417,27 @@ class Tuner {
       warnings_.push_back(std::move(warning));
   }
 
-  // What has passed since the last phase ended was `phase`.
-  void EndPhase(const char* phase) {
-    const absl::Time now = absl::Now();
-    phases_.emplace_back(phase, now - phase_started_);
-    phase_started_ = now;
-  }
-
   void Report(TuneProgress::Phase phase) {
     if (!context_.progress) return;
     TuneProgress progress{.phase = phase,
                           .trials = results_->trials(),
                           .trial_limit = trial_limit_,
                           .failures = results_->failures()};
-    progress.elapsed = absl::Now() - started_;
+    progress.elapsed = clock_.elapsed();
     if (const std::string* best = results_->best()) {
       progress.best_schedule = *best;
       progress.best_seconds = results_->Seconds(*best);
     }
-    const double screening = absl::ToDoubleSeconds(absl::Now() - screening_started_);
+    const double screening =
+        absl::ToDoubleSeconds(screening_time_ + absl::Now() - screening_started_);
     if (phase == TuneProgress::Phase::kScreening && screening > 0 &&
         results_->trials() > trials_before_) {
       progress.trials_per_second = (results_->trials() - trials_before_) / screening;
       const absl::Duration rest =
           absl::Seconds((trial_limit_ - results_->trials()) / progress.trials_per_second) +
-          FinalsTime();
-      progress.left = std::min(
-          rest, std::max(absl::ZeroDuration(), started_ + options_.time_limit - absl::Now()));
+          FinalsTime(options_);
+      progress.left =
+          std::min(rest, std::max(absl::ZeroDuration(), options_.time_limit - clock_.elapsed()));
     }
     context_.progress(progress);
   }
@@ -485,16 +496,13 @@ class Tuner {
     report.trials = results_->trials();
     report.failures = results_->failures();
     report.first_failure = results_->first_failure();
-    report.elapsed = absl::Now() - started_;
+    report.elapsed = clock_.elapsed();
     const double screening = absl::ToDoubleSeconds(screening_time_);
     report.trials_per_second =
         screening > 0 ? (results_->trials() - trials_before_) / screening : 0;
-    const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id());
-    if (stats.ok() && stats->enrolled > absl::ZeroDuration()) {
-      report.utilisation =
-          absl::FDivDuration(stats->busy - busy_before_, stats->enrolled - enrolled_before_);
-    }
-    report.phases = phases_;
+    if (const std::optional<TuningStats> stats = Stats())
+      report.utilisation = clock_.Utilisation(*stats);
+    report.phases = clock_.phases();
     report.warnings = warnings_;
     return report;
   }
@@ -502,9 +510,8 @@ class Tuner {
   const TunerContext& context_;
   const TuneTask& task_;
   TuneOptions options_;
-  const absl::Time started_;
-  absl::Time phase_started_;
-  std::vector<std::pair<std::string, absl::Duration>> phases_;  // ended
+  RunClock clock_;
+  bool screening_begun_ = false;
   absl::Time screening_started_;
   absl::Duration screening_time_;
   std::shared_ptr<const ScheduleSpace> space_;
@@ -519,8 +526,6 @@ class Tuner {
   std::optional<RunResults> results_;  // from MakeSpace on
   int64_t in_flight_ = 0;
   int64_t trials_before_ = 0;  // of a resumed run, before this start
-  absl::Duration busy_before_;
-  absl::Duration enrolled_before_;
   bool exhausted_ = false;
   bool paused_ = false;
   std::map<std::string, v1::FinalsResult> finals_;  // by item id
@@ -532,43 +537,21 @@ class Tuner {
 
 }  // namespace
 
-std::string TargetKey(const Target& target) { return Sha256Hex(target.ToString()); }
-
-absl::Status RegisterTask(Database& log, const TuneTask& task, const Target& target) {
-  const nlohmann::json names = {{"tensors", task.names.tensors}, {"indices", task.names.indices}};
-  absl::Status status = log.InsertWorkload({.key = task.workload.key(),
-                                            .canonical_text = task.workload.canonical_text(),
-                                            .canonical_version = kCanonicalVersion,
-                                            .name = task.name,
-                                            .source = task.source,
-                                            .sizes = task.sizes,
-                                            .types = task.types,
-                                            .names_json = names.dump()});
-  if (!status.ok()) return status;
-  return log.InsertTarget(
-      {.key = TargetKey(target), .kind = target.kind, .text = target.ToString()});
+absl::StatusOr<std::unique_ptr<TuningRun>> TuningRun::Begin(const TunerContext& context,
+                                                            const TuneTask& task,
+                                                            const TuneOptions& options,
+                                                            const std::optional<Id>& resume) {
+  auto tuner = std::make_unique<Tuner>(context, task, options);
+  if (absl::Status started = tuner->Start(resume); !started.ok()) return started;
+  return tuner;
 }
 
 absl::StatusOr<TuneReport> TuneWorkload(const TunerContext& context, const TuneTask& task,
                                         const TuneOptions& options,
                                         const std::optional<Id>& resume) {
-  return Tuner(context, task, options).Run(resume);
-}
-
-absl::StatusOr<std::optional<Id>> FindUnfinishedRun(Database& log, const TuneTask& task,
-                                                    const Target& target) {
-  for (const char* state : {"running", "interrupted", "paused"}) {
-    absl::StatusOr<std::vector<RunRow>> runs = log.ListRuns({.state = state, .limit = 10000});
-    if (!runs.ok()) return runs.status();
-    for (const RunRow& run : *runs) {
-      if (run.workloads.size() == 1 && run.workloads[0].workload_key == task.workload.key() &&
-          run.target_key == TargetKey(target) &&
-          run.regime == task.regime.ToString(task.workload)) {
-        return std::optional<Id>(run.id);
-      }
-    }
-  }
-  return std::optional<Id>();
+  Tuner tuner(context, task, options);
+  if (absl::Status started = tuner.Start(resume); !started.ok()) return started;
+  return tuner.RunToTheEnd();
 }
 
 }  // namespace tilewright

@@ -101,6 +101,15 @@ struct TuneProgress {
   std::optional<absl::Duration> left;  // absent: cannot be told yet
 };
 
+// What a workload got of a budget that several shared, and why (task_scheduler.h).
+struct TaskShare {
+  double weight = 1;
+  int64_t floor = 0;    // trials that every workload gets
+  int64_t gain = 0;     // for what they were expected to save
+  int64_t patrol = 0;   // so that no estimate starves a workload
+  int64_t resumed = 0;  // of the run that it went on with
+};
+
 // A line of the final table.
 struct ReportRow {
   std::string label;              // "default", "incumbent", "best", "library", "bound", "limit"
@@ -131,6 +140,7 @@ struct TuneReport {
   // and each part of the finals.
   std::vector<std::pair<std::string, absl::Duration>> phases;
   std::vector<std::string> warnings;  // e.g. the model could not be trained
+  std::optional<TaskShare> share;     // absent: a lone workload
 };
 
 struct TunerContext {
@@ -148,6 +158,37 @@ struct TunerContext {
 // Stores workload and target before a run names them. The log's writer must be in the caller's
 // hands (before a sink owns it).
 absl::Status RegisterTask(Database& log, const TuneTask& task, const Target& target);
+
+// A run that is advanced a part at a time, so that several share the devices (shared_tuning.h).
+// Between two parts its clock stands still, and nothing of it is with a worker unless the last one
+// gave up waiting.
+class TuningRun {
+ public:
+  // Begins a run or continues `resume`, as TuneWorkload does. Context and task must outlive it.
+  static absl::StatusOr<std::unique_ptr<TuningRun>> Begin(const TunerContext& context,
+                                                          const TuneTask& task,
+                                                          const TuneOptions& options,
+                                                          const std::optional<Id>& resume);
+  virtual ~TuningRun() = default;
+  // Screens until the run has `trials` in all, nothing is left to propose, or it is told to stop.
+  // Proposes nothing after `until`, but for a run that has measured nothing; then waits for what is
+  // with workers, at most until `give_up`. After an error only Finish may follow.
+  virtual absl::Status Screen(int64_t trials, absl::Time until, absl::Time give_up) = 0;
+  // Holds the finals in the time to `by`, ends the run and reports; once. `screened`: how the
+  // screening ended; an error is returned.
+  virtual absl::StatusOr<TuneReport> Finish(const absl::Status& screened, absl::Time by) = 0;
+
+  virtual int64_t trials() const = 0;                      // committed
+  virtual std::optional<double> best_seconds() const = 0;  // screened; absent: nothing succeeded
+  virtual bool exhausted() const = 0;                      // nothing is left to propose
+  virtual absl::Duration elapsed() const = 0;              // in its own parts
+};
+
+// What of the time limit is kept for the finals. Precondition: the options name an effort.
+absl::Duration FinalsTime(const TuneOptions& options);
+
+// The least seconds that the device's peaks allow one call of a task.
+double TaskLimitSeconds(const TuneTask& task, const Target& target);
 
 // Runs, or continues `resume` (its stored options rule, but for the budget, which is `options`').
 //   FailedPrecondition: no variant can write the workload; its anchor, default and naive schedule

@@ -183,6 +183,19 @@ TEST_F(CommandLine, BeginsNoWorkloadAfterTheTimeLimitAndSaysWhich) {
   EXPECT_THAT(outcome.output, HasSubstr("not begun, the time limit was over"));
 }
 
+TEST_F(CommandLine, SeveralWorkloadsShareTheirTrialsAndTheReportSaysHow) {
+  Write("two.tw",
+        "rare x1 matmul(m=8 n=8 k=8) f32\n"
+        "often x50 matmul(m=8 n=16 k=8) f32\n");
+  const Outcome outcome = Run(
+      "tune --workloads two.tw --trials 24 --floor 8 --batch 8 --no-finals --model none --db t.db");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("shared budget"));
+  EXPECT_THAT(outcome.output, ::testing::ContainsRegex("rare +1 [^\n]* 8 +8 +0 +0 +0\n"));
+  EXPECT_THAT(outcome.output, ::testing::ContainsRegex("often +50 [^\n]* 40 +8 +32 +0 +0\n"));
+  EXPECT_THAT(Run("tune --workloads two.tw --floor 0 --db t.db").code, 2);
+}
+
 TEST_F(CommandLine, AWorkerThatFindsNoCoordinatorSaysSo) {
   const Outcome outcome = Run("worker --connect unix:nobody.sock & sleep 1; kill $!; wait $!");
   EXPECT_EQ(outcome.code, 0);

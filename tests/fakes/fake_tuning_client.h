@@ -1,11 +1,12 @@
 // A TuningClient without a fleet: every proposed schedule is "measured" at once by a function of
 // the test's, and committed to a real log through the real sink. Finals are the same function with
-// a little noise.
+// a little noise. Several runs may be started; each has its own queue and events.
 #ifndef TILEWRIGHT_TESTS_FAKES_FAKE_TUNING_CLIENT_H_
 #define TILEWRIGHT_TESTS_FAKES_FAKE_TUNING_CLIENT_H_
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -38,30 +39,36 @@ class FakeTuningClient : public TuningClient {
 
   absl::Status StartRun(const v1::RunSpec& spec, const std::string&,
                         const RunRow& record) override {
-    spec_ = spec;
+    Run& run = runs_[spec.run_id()];
     if (absl::Status started = sink_->StartRun(record); !started.ok()) return started;
     v1::SessionReport session;
     session.set_session_id(spec.run_id());  // a resumed run continues its session
     session.add_anchor_seconds(measure_(spec.anchor_schedule()).seconds);
     session.set_anchor_schedule(spec.anchor_schedule());
-    session_ = session;
+    run.session = session;
     const absl::StatusOr<std::vector<TrialFate>> stored = sink_->Commit(
         {.sessions = {{spec.run_id(), device_, session}}, .trials = {}, .finals = {}});
     if (!stored.ok()) return stored.status();
-    events_.push_back({.kind = TuningEvent::Kind::kSession, .session = session, .device = device_});
+    run.events.push_back(
+        {.kind = TuningEvent::Kind::kSession, .session = session, .device = device_});
     return absl::OkStatus();
   }
   absl::Status Propose(const Proposal& proposal) override {
     if (absl::Status logged = sink_->LogProposal(proposal); !logged.ok()) return logged;
     proposed.insert(proposed.end(), proposal.schedules.begin(), proposal.schedules.end());
-    queue_.insert(queue_.end(), proposal.schedules.begin(), proposal.schedules.end());
+    std::deque<std::string>& queue = runs_[proposal.run_id].queue;
+    queue.insert(queue.end(), proposal.schedules.begin(), proposal.schedules.end());
     return absl::OkStatus();
   }
-  absl::Status Requeue(const std::string&, absl::Span<const std::string> schedules) override {
-    queue_.insert(queue_.end(), schedules.begin(), schedules.end());
+  absl::Status Requeue(const std::string& run_id,
+                       absl::Span<const std::string> schedules) override {
+    std::deque<std::string>& queue = runs_[run_id].queue;
+    queue.insert(queue.end(), schedules.begin(), schedules.end());
     return absl::OkStatus();
   }
-  absl::StatusOr<std::string> Finals(const std::string&, const v1::Finals& request) override {
+  absl::StatusOr<std::string> Finals(const std::string& run_id,
+                                     const v1::Finals& request) override {
+    Run& run = runs_[run_id];
     finals.push_back(request);
     TuningEvent event{.kind = TuningEvent::Kind::kFinals};
     event.finals.set_trial_id(Bytes());
@@ -73,23 +80,24 @@ class FakeTuningClient : public TuningClient {
         entrant->add_round_seconds(measure_(schedule).seconds * (1 + 1e-4 * (random_() % 10)));
       }
     }
-    events_.push_back(event);
+    run.events.push_back(event);
     return event.finals.trial_id();
   }
   absl::StatusOr<std::vector<TuningEvent>> NextResults(const std::string& run_id,
                                                        absl::Duration) override {
-    while (has_worker && !queue_.empty()) {
+    Run& run = runs_[run_id];
+    while (has_worker && !run.queue.empty()) {
       if (committed_ == dies_after) return absl::UnavailableError("killed");
       CommitBatch batch;
       v1::TrialResult result;
       result.set_trial_id(Bytes());
-      result.set_schedule(queue_.front());
-      queue_.pop_front();
+      result.set_schedule(run.queue.front());
+      run.queue.pop_front();
       const FakeMeasurement measured = measure_(result.schedule());
       if (measured.failure.empty()) {
-        result.set_session_id(session_.session_id());
+        result.set_session_id(run.session.session_id());
         result.set_seconds(measured.seconds);
-        result.set_anchor_seconds(session_.anchor_seconds(0));
+        result.set_anchor_seconds(run.session.anchor_seconds(0));
       } else {
         result.mutable_failure()->set_kind(measured.failure);
         result.mutable_failure()->set_text("as the test says");
@@ -98,9 +106,9 @@ class FakeTuningClient : public TuningClient {
       const absl::StatusOr<std::vector<TrialFate>> fates = sink_->Commit(batch);
       if (!fates.ok()) return fates.status();
       ++committed_;
-      events_.push_back({.kind = TuningEvent::Kind::kTrial, .trial = result, .device = device_});
+      run.events.push_back({.kind = TuningEvent::Kind::kTrial, .trial = result, .device = device_});
     }
-    return std::exchange(events_, {});
+    return std::exchange(run.events, {});
   }
   absl::Status RecordVerdict(const VerdictRow& verdict) override {
     return sink_->RecordVerdict(verdict);
@@ -115,6 +123,12 @@ class FakeTuningClient : public TuningClient {
   absl::StatusOr<TuningStats> Stats(const std::string&) override { return TuningStats(); }
 
  private:
+  struct Run {
+    v1::SessionReport session;
+    std::deque<std::string> queue;
+    std::vector<TuningEvent> events;
+  };
+
   std::string Bytes() {
     const Id id = Id::Random();
     return std::string(id.bytes.begin(), id.bytes.end());
@@ -124,10 +138,7 @@ class FakeTuningClient : public TuningClient {
   std::function<FakeMeasurement(const std::string&)> measure_;
   EnrolledDevice device_{
       .worker_name = "fake", .device_uuid = "uuid", .toolchain_id = "test", .timer = "clock"};
-  v1::RunSpec spec_;
-  v1::SessionReport session_;
-  std::deque<std::string> queue_;
-  std::vector<TuningEvent> events_;
+  std::map<std::string, Run> runs_;
   std::mt19937_64 random_{1};
   int committed_ = 0;
 };
