@@ -10,9 +10,9 @@ namespace tilewright {
 namespace {
 
 constexpr int64_t kAnyTrials = std::numeric_limits<int64_t>::max();
-// Times the number of trials, a search is expected to be this far above the optimum, relative to
-// it.
-constexpr double kPriorExcess = 16;
+// A search is expected to be kPriorExcess / trials^2 above the optimum, relative to it: after 32
+// trials, half of it.
+constexpr double kPriorExcess = 512;
 constexpr double kPriorWeight = 3;  // against what the last doubling of the trials saved
 
 // ln(best at half of the trials / best now). The first success stands for what is before it.
@@ -111,11 +111,12 @@ double TaskScheduler::ExpectedGain(size_t task, int64_t trials) const {
   if (state.finished || state.trials() <= 0 || !state.curve.back().best_seconds) return 0;
   const double best = *state.curve.back().best_seconds;
   const double now = static_cast<double>(state.trials());
-  const double then = now + static_cast<double>(trials);
+  const double share = now / (now + static_cast<double>(trials));
   const double excess =
-      (now * SavedByLastDoubling(state.curve) + kPriorWeight * kPriorExcess) / (1 + kPriorWeight);
+      (SavedByLastDoubling(state.curve) / 3 + kPriorWeight * kPriorExcess / (now * now)) /
+      (1 + kPriorWeight);
   const double left = std::max(0.0, 1 - state.task.limit_seconds / best);
-  return state.task.weight * best * std::min(excess * (1 / now - 1 / then), left);
+  return state.task.weight * best * std::min(excess * (1 - share * share), left);
 }
 
 }  // namespace tilewright

@@ -19,19 +19,19 @@
 // share, from its recent progress and a guess, with some turns at random. Here no turn is random,
 // and progress and guess are put together otherwise:
 //
-// How far the best of a search lies above the optimum falls about like c / n with its n trials,
-// relative to the optimum: as fast as records come in independent draws. So a slice that takes a
-// task from n to m trials is expected to save
+// How far the best of n trials lies above the optimum, relative to it, is taken to fall like 1/n^2:
+// with independent draws it falls about like 1/n, and a guided search is faster. So a slice that
+// takes a task from n to m trials is expected to save
 //
-//   weight x best x min(c x (1/n - 1/m), 1 - limit / best)
-//   c = (n x ln(best after n/2 trials / best after n) + 3 x kPriorExcess) / 4
+//   weight x best x min(excess x (1 - (n/m)^2), 1 - limit / best)
+//   excess = (saved / 3 + 3 x 512 / n^2) / 4,  saved = ln(best after n/2 trials / best after n)
 //
-// The first term of c is what the last doubling saved; earlier trials fall steeply whatever
-// follows. The second is a guess, 16, that counts three times as much: whether one doubling found
-// anything is mostly luck. With less of it, or with a power of n that never flattens, the scheduler
-// clung to few tasks and lost to equal shares on recorded spaces (bench/task_sharing.cc), in which
-// a guess alone does nearly as well. No task is expected to save more than the physical limit
-// leaves. One without a success has no time to be improved: it gets the floor and the patrols.
+// By that law, saved / 3 is what the last doubling says of the excess; earlier trials fall steeply
+// whatever follows. The second term is a guess (after 32 trials a half) that counts three times as
+// much: whether one doubling found anything is mostly luck. With less of the guess, or with 1/n,
+// the scheduler clung to few tasks and at equal weights lost more to equal shares on recorded
+// spaces (bench/task_sharing.cc). No task is expected to save more than the physical limit leaves.
+// One without a success has no time to be improved: it gets the floor and the patrols.
 //
 // A slice is a quarter of what its task has had, at least `slice`: each change of task costs a
 // session on the device, and by this rule their number grows with the logarithm of the trials.
