@@ -9,11 +9,9 @@
 // What counts is the weighted total time, the sum of weight x best seconds: what a program spends
 // in the kernels that it calls. A turn goes, in this order, to
 //   floor    of the tasks with fewer trials than the floor, the one whose turn is longest ago:
-//   before
-//            that nothing can be said of it;
+//            nothing can be said of it before;
 //   patrol   every `patrol_every`-th turn after that: of all tasks the one whose turn is longest
-//   ago,
-//            since an estimate can be wrong by bad luck and must not starve a task;
+//            ago, since an estimate can be wrong by bad luck and must not starve a task;
 //   gain     the task with the most expected gain per unit of budget.
 // That is the scheme of Ansor (Zheng et al., OSDI 2020): the gradient of the total by a task's
 // share, from its recent progress and a guess, with some turns at random. Here no turn is random,
