@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "search/model_surrogate.h"
 #include "search/score.h"
 #include "search/simulate.h"
 
@@ -139,9 +140,13 @@ int Run(int argc, char** argv) {
   for (const RecordedFile& file : files) ++files_of_kernel[file.kernel];
   for (Setting& setting : settings) {
     for (const RecordedFile& file : files) {
+      SimulateOptions options{
+          .trials = kEvaluations, .seeds = std::atoi(argv[3]), .first_seed = kFirstSeed};
+      options.make_surrogate = [](const RecordedSpace& space, uint64_t seed) {
+        return NewDecisionSurrogate(&space, seed, "xgboost");
+      };
       const absl::StatusOr<std::vector<SimulatedRun>> runs =
-          Simulate(*file.space, setting.choice,
-                   {.trials = kEvaluations, .seeds = std::atoi(argv[3]), .first_seed = kFirstSeed});
+          Simulate(*file.space, setting.choice, options);
       if (!runs.ok()) return Fail(std::string(runs.status().message()));
       const absl::StatusOr<std::vector<StrategyScore>> scores =
           ScoreRuns(*file.space, {RunsOf(argv[1], *runs)});
