@@ -67,9 +67,17 @@ struct StrategyContext {
   std::map<std::string, double> parameters;  // overrides of the row's defaults
 };
 
+// What a parameter may be. A strategy does with any such value, in bounded time and memory.
+struct ParameterRange {
+  double least = 0;
+  double most = 0;
+  bool whole = false;
+};
+
 struct StrategyParameter {
   std::string name;
   double default_value;
+  ParameterRange range;
   std::string help;
 };
 
@@ -85,7 +93,8 @@ struct StrategyRow {
 
 // The only list (strategies.cc); CLI help and tests iterate over it.
 absl::Span<const StrategyRow> AllStrategies();
-// "evolutionary" or "evolutionary{elite=8 random_share=0.2}". InvalidArgument lists what exists.
+// "evolutionary" or "evolutionary{elite=8 random_share=0.2}". InvalidArgument lists what exists, or
+// what the parameter's range is.
 struct StrategyChoice {
   const StrategyRow* row;
   std::map<std::string, double> parameters;  // every parameter of the row

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "search/strategy.h"
 #include "tests/fakes/grid_space.h"
 
@@ -111,6 +112,26 @@ TEST_P(EveryStrategy, GoesOnWhenEverythingFails) {
   }
 }
 
+TEST_P(EveryStrategy, DoesWithTheLeastAndTheMostOfEachParameter) {
+  const GridSpace space({3, 4, 5});
+  const absl::StatusOr<StrategyChoice> row = ParseStrategy(GetParam());
+  ASSERT_TRUE(row.ok()) << row.status();
+  for (const StrategyParameter& parameter : row->row->parameters) {
+    for (double value : {parameter.range.least, parameter.range.most}) {
+      const std::unique_ptr<Strategy> strategy =
+          Make(absl::StrCat(GetParam(), "{", parameter.name, "=", value, "}"), space, 1);
+      std::set<absl::uint128> proposed;
+      for (int round = 0; round < 100 && proposed.size() < 60; ++round) {
+        for (absl::uint128 index : strategy->Propose(4)) {
+          EXPECT_TRUE(proposed.insert(index).second) << parameter.name << "=" << value;
+          strategy->Observe({.index = index, .ok = true, .cost = Bowl(space, index)});
+        }
+      }
+      EXPECT_EQ(proposed.size(), 60u) << parameter.name << "=" << value;
+    }
+  }
+}
+
 std::vector<std::string> StrategyNames() {
   std::vector<std::string> names;
   for (const StrategyRow& row : AllStrategies()) names.push_back(row.name);
@@ -148,9 +169,26 @@ TEST(ParseStrategy, NamesWhatExistsWhenTheStrategyIsUnknown) {
 TEST(ParseStrategy, NamesTheParametersWhenOneIsUnknown) {
   EXPECT_THAT(std::string(ParseStrategy("evolutionary{elites=3}").status().message()),
               HasSubstr("initial, elite"));
-  EXPECT_FALSE(ParseStrategy("evolutionary{elite=-1}").ok());
   EXPECT_FALSE(ParseStrategy("evolutionary{elite=3").ok());
   EXPECT_FALSE(ParseStrategy("random{x=1}").ok());
+}
+
+TEST(ParseStrategy, RefusesWhatIsOutsideAParametersRange) {
+  EXPECT_THAT(
+      std::string(ParseStrategy("annealing{chains=1e9}").status().message()),
+      HasSubstr("strategy annealing: `chains=1e9`: chains is a whole number from 1 to 10000"));
+  for (const StrategyRow& row : AllStrategies()) {
+    for (const StrategyParameter& parameter : row.parameters) {
+      for (const char* value : {"-1", "nan", "-nan", "inf", "1e300"}) {
+        EXPECT_FALSE(
+            ParseStrategy(absl::StrCat(row.name, "{", parameter.name, "=", value, "}")).ok())
+            << row.name << " " << parameter.name << " " << value;
+      }
+      if (parameter.range.whole) {
+        EXPECT_FALSE(ParseStrategy(absl::StrCat(row.name, "{", parameter.name, "=2.5}")).ok());
+      }
+    }
+  }
 }
 
 }  // namespace
