@@ -337,6 +337,10 @@ absl::StatusOr<RecordedTable> ReadRecordedJson(const std::string& path) {
 }
 
 absl::StatusOr<bool> IsLog(const std::string& path) {
+  // What is read from a pipe is gone, and a database is never one.
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    return false;
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (file == nullptr) return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   constexpr std::string_view kMagic = "SQLite format 3";

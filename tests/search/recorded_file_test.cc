@@ -292,5 +292,18 @@ TEST_F(RecordedFileTest, SaysWhatItCannotRead) {
               HasSubstr("is no tuning log"));
 }
 
+TEST_F(RecordedFileTest, ReadsAPipe) {
+  const std::string text =
+      R"({"device_name":"d","tune_params_keys":["a"],"cache":{"1":{"a":1,"time":1}}})";
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  close(ends[1]);
+  const absl::StatusOr<RecordedFile> file = ReadRecordedFile(absl::StrCat("/dev/fd/", ends[0]), {});
+  close(ends[0]);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->space->Count(), 1);
+}
+
 }  // namespace
 }  // namespace tilewright
