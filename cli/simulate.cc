@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -170,16 +173,52 @@ absl::StatusOr<SimulateOptions> OptionsFor(const SimulateFlags& flags, const Rec
   return options;
 }
 
+// A space and how it is searched.
+struct Input {
+  std::string path;
+  RecordedFile file;
+  SimulateOptions options;
+};
+
+// All that is read, before anything is run or written: what is wrong with the last file must not
+// cost the runs on the first.
+absl::StatusOr<std::vector<Input>> ReadInputs(const SimulateFlags& flags) {
+  std::vector<Input> inputs;
+  for (const std::string& path : flags.spaces) {
+    absl::StatusOr<RecordedFile> file = ReadRecordedFile(path, {.workload = flags.workload});
+    if (!file.ok()) return file.status();
+    for (const std::string& warning : file->warnings)
+      std::fprintf(stderr, "warning: %s: %s\n", path.c_str(), warning.c_str());
+    absl::StatusOr<SimulateOptions> options = OptionsFor(flags, *file->space);
+    if (!options.ok()) return options.status();
+    inputs.push_back({path, *std::move(file), *std::move(options)});
+  }
+  return inputs;
+}
+
+absl::Status OpenLog(const SimulateFlags& flags, std::ofstream* log) {
+  std::vector<std::string> others = flags.spaces;
+  if (!flags.transfer_from.empty()) others.push_back(flags.transfer_from);
+  for (const std::string& other : others) {
+    std::error_code error;  // a log that does not exist yet is none of them
+    if (!std::filesystem::equivalent(flags.log, other, error)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flags.log, ": --log would overwrite the recorded space; name another file"));
+  }
+  log->open(flags.log, std::ios::trunc);
+  if (!*log) return absl::InvalidArgumentError(absl::StrCat(flags.log, ": cannot be written"));
+  return absl::OkStatus();
+}
+
 // The runs of every strategy on one space, written to `log` if that is open.
 absl::StatusOr<std::vector<StrategyRuns>> RunStrategies(const SimulateFlags& flags,
                                                         absl::Span<const StrategyChoice> choices,
-                                                        const RecordedSpace& space,
-                                                        std::ofstream* log) {
-  const absl::StatusOr<SimulateOptions> options = OptionsFor(flags, space);
-  if (!options.ok()) return options.status();
+                                                        const Input& input, std::ofstream* log) {
+  const RecordedSpace& space = *input.file.space;
   std::vector<StrategyRuns> all;
   for (size_t s = 0; s < choices.size(); ++s) {
-    const absl::StatusOr<std::vector<SimulatedRun>> runs = Simulate(space, choices[s], *options);
+    const absl::StatusOr<std::vector<SimulatedRun>> runs =
+        Simulate(space, choices[s], input.options);
     if (!runs.ok()) return runs.status();
     if (log->is_open()) {
       for (const SimulatedRun& run : *runs)
@@ -192,20 +231,19 @@ absl::StatusOr<std::vector<StrategyRuns>> RunStrategies(const SimulateFlags& fla
 
 // --noise: how far the verdicts of runs on noisy readings can be trusted.
 absl::Status PrintNoise(const SimulateFlags& flags, absl::Span<const StrategyChoice> choices,
-                        const std::string& path, const RecordedSpace& space) {
+                        const Input& input) {
   TextTable table({"verdicts", ">runs", ">within 1%", ">median loss", ">greatest loss",
                    ">self comparisons", ">called different"});
-  const absl::StatusOr<SimulateOptions> options = OptionsFor(flags, space);
-  if (!options.ok()) return options.status();
   for (size_t s = 0; s < choices.size(); ++s) {
-    const absl::StatusOr<NoiseReport> report = SimulateNoise(space, choices[s], *options);
+    const absl::StatusOr<NoiseReport> report =
+        SimulateNoise(*input.file.space, choices[s], input.options);
     if (!report.ok()) return report.status();
     const double median = report->losses.empty() ? 0 : Median(report->losses);
     const double greatest = report->losses.empty()
                                 ? 0
                                 : *std::max_element(report->losses.begin(), report->losses.end());
     if (flags.json) {
-      const nlohmann::ordered_json line = {{"space", path},
+      const nlohmann::ordered_json line = {{"space", input.path},
                                            {"strategy", flags.strategies[s]},
                                            {"runs", report->runs},
                                            {"within", report->share_within()},
@@ -222,7 +260,7 @@ absl::Status PrintNoise(const SimulateFlags& flags, absl::Span<const StrategyCho
                absl::StrCat(report->self_comparisons),
                absl::StrFormat("%.4f", report->share_self_different())});
   }
-  if (!flags.json) std::printf("%s\n%s\n", path.c_str(), table.ToString().c_str());
+  if (!flags.json) std::printf("%s\n%s\n", input.path.c_str(), table.ToString().c_str());
   return absl::OkStatus();
 }
 
@@ -234,6 +272,10 @@ absl::Status CheckCombination(const SimulateFlags& flags) {
   if (!flags.score.empty() && !(flags.log.empty() && flags.strategies.empty())) {
     return absl::InvalidArgumentError(
         "simulate: --score judges the runs of a log; --strategy and --log make new ones");
+  }
+  if (!flags.score.empty() && !flags.transfer_from.empty()) {
+    return absl::InvalidArgumentError(
+        "simulate: --score judges the runs of a log; --transfer-from is about new ones");
   }
   if (flags.noise && !(flags.log.empty() && flags.score.empty())) {
     return absl::InvalidArgumentError(
@@ -251,35 +293,31 @@ int RunSimulate(SimulateFlags flags) {
     if (!choice.ok()) return Fail(choice.status());
     choices.push_back(*choice);
   }
+  const absl::StatusOr<std::vector<Input>> inputs = ReadInputs(flags);
+  if (!inputs.ok()) return FailToOpen(inputs.status());
   std::ofstream log;
   if (!flags.log.empty()) {
-    log.open(flags.log, std::ios::trunc);
-    if (!log) {
-      return Fail(absl::InvalidArgumentError(absl::StrCat(flags.log, ": cannot be written")));
-    }
+    if (absl::Status opened = OpenLog(flags, &log); !opened.ok()) return Fail(opened);
   }
   std::vector<std::vector<StrategyScore>> all;
-  for (const std::string& path : flags.spaces) {
-    const absl::StatusOr<RecordedFile> file = ReadRecordedFile(path, {.workload = flags.workload});
-    if (!file.ok()) return FailToOpen(file.status());
-    for (const std::string& warning : file->warnings)
-      std::fprintf(stderr, "warning: %s: %s\n", path.c_str(), warning.c_str());
+  for (const Input& input : *inputs) {
+    const auto& [path, file, unused] = input;
     if (flags.noise) {
-      if (absl::Status printed = PrintNoise(flags, choices, path, *file->space); !printed.ok())
+      if (absl::Status printed = PrintNoise(flags, choices, input); !printed.ok())
         return Fail(printed);
       continue;
     }
     const absl::StatusOr<std::vector<StrategyRuns>> runs =
-        flags.score.empty() ? RunStrategies(flags, choices, *file->space, &log)
-                            : ReadRuns(*file->space, flags.score);
+        flags.score.empty() ? RunStrategies(flags, choices, input, &log)
+                            : ReadRuns(*file.space, flags.score);
     if (!runs.ok()) return Fail(runs.status());
-    absl::StatusOr<std::vector<StrategyScore>> scores = ScoreRuns(*file->space, *runs);
+    absl::StatusOr<std::vector<StrategyScore>> scores = ScoreRuns(*file.space, *runs);
     if (!scores.ok()) return Fail(scores.status());
     for (const StrategyScore& score : *scores) WarnOfRuns(path, score);
     if (flags.json) {
       PrintJson(path, *scores);
     } else {
-      PrintTable(path, *file, *scores);
+      PrintTable(path, file, *scores);
     }
     std::fflush(stdout);
     all.push_back(*std::move(scores));
@@ -314,6 +352,7 @@ std::function<int()> AddSimulate(CLI::App* app) {
       ->check(at_least_one)
       ->capture_default_str();
   app->add_option("--first-seed", flags->options.first_seed, "the least of the seeds")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{std::numeric_limits<int64_t>::max()}))
       ->capture_default_str();
   app->add_option("--batch", flags->options.batch, "proposals at a time")
       ->check(at_least_one)

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -91,7 +93,13 @@ TEST_F(SimulateCommand, RefusesBadInputInOneLine) {
            {"--space empty.db", "empty.db", 4},
            {absl::StrCat(kSpace, "--strategy nonsense"), "unknown strategy `nonsense`"},
            {absl::StrCat(kSpace, "--strategy 'random{x=1}'"), "strategy random: `x=1` is not"},
+           {absl::StrCat(kSpace, "--strategy 'annealing{chains=1e9}'"), "from 1 to 10000"},
+           {absl::StrCat(kSpace, "--strategy 'evolutionary{pool=nan}'"), "from 1 to 100000"},
            {absl::StrCat(kSpace, "--trials 0"), "--trials"},
+           {absl::StrCat(kSpace, "--first-seed -1"), "--first-seed"},
+           {absl::StrCat(kSpace, "--first-seed 18446744073709551616"), "--first-seed"},
+           {absl::StrCat(kSpace, "--space none.json"), "none.json: no such file"},
+           {absl::StrCat(kSpace, "--score none.jsonl --transfer-from plain.json"), "new ones"},
            {absl::StrCat(kSpace, "--seeds none"), "--seeds"},
            {absl::StrCat(kSpace, "--workload qkv"), "is no tuning log"},
            {absl::StrCat(kSpace, "--log none/runs.jsonl"), "none/runs.jsonl: cannot be written"},
@@ -106,6 +114,35 @@ TEST_F(SimulateCommand, RefusesBadInputInOneLine) {
     EXPECT_EQ(refused.code, bad.code) << bad.flags << "\n" << refused.output;
     EXPECT_THAT(refused.output, AllOf(StartsWith("tilewright: "), HasSubstr(bad.message)));
     EXPECT_EQ(std::count(refused.output.begin(), refused.output.end(), '\n'), 1) << refused.output;
+  }
+}
+
+TEST_F(SimulateCommand, LeavesAnOlderLogAsItIsWhenNothingCanBeRun) {
+  Write("text.json", "no JSON");
+  Write("runs.jsonl", "kept");
+  for (const std::string& flags :
+       {std::string("--space none.json"), std::string("--space text.json"),
+        absl::StrCat(kSpace, "--strategy nonsense"),
+        absl::StrCat(kSpace, "--transfer-from none.json")}) {
+    EXPECT_EQ(Run(absl::StrCat("simulate --log runs.jsonl ", flags)).code, 2) << flags;
+    EXPECT_EQ(Read("runs.jsonl"), "kept") << flags;
+  }
+}
+
+TEST_F(SimulateCommand, DoesNotWriteTheLogOverARecordedSpace) {
+  const std::string text =
+      R"({"device_name":"d","tune_params_keys":["a"],"cache":{"1":{"a":1,"time":1}}})";
+  Write("space.json", text);
+  for (const char* flags :
+       {"--space space.json --log ./space.json", "--space space.json --log link",
+        "--transfer-from space.json --log space.json --space copy.json"}) {
+    Write("copy.json", text);
+    std::error_code error;
+    std::filesystem::create_symlink("space.json", Path("link"), error);
+    const Outcome refused = Run(absl::StrCat("simulate --seeds 1 ", flags));
+    EXPECT_EQ(refused.code, 2) << refused.output;
+    EXPECT_THAT(refused.output, HasSubstr("--log would overwrite the recorded space"));
+    EXPECT_EQ(Read("space.json"), text) << flags;
   }
 }
 
