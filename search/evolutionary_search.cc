@@ -1,9 +1,10 @@
 // Evolution guided by two models.
 //
-// First `initial` schedules are measured: the starts, then draws from every variant in equal
-// shares; of a handful of draws the surrogate takes the best for every other place, so that the
-// first batch holds both promising and unbiased schedules. A variant whose bound is far above
-// another's has no share: measuring it once may cost more than the rest of the batch.
+// First the starts are measured, then the two best of what is transferred from another device or,
+// if nothing is, `initial` draws from every variant in equal shares; of a handful of draws the
+// surrogate takes the best for every other place, so that the first batch holds both promising and
+// unbiased schedules. A variant whose bound is far above another's has no share: measuring it once
+// may cost more than the rest of the batch.
 //
 // From then on batches are planned from a pool made of
 //   neighbours of the best measured schedules (one decision changed),
@@ -51,24 +52,54 @@ class EvolutionarySearch : public Strategy {
         random_(context.seed),
         starts_(context.starts.begin(), context.starts.end()),
         transferred_(context.transferred),
+        from_elsewhere_(context.transferred.begin(), context.transferred.end()),
         proposals_(context.space),
         initial_(Parameter(context, "initial")),
-        elite_(std::max(1, Parameter(context, "elite"))),
-        pool_size_(std::max(1, Parameter(context, "pool"))),
-        random_share_(std::clamp(context.parameters.at("random_share"), 0.0, 1.0)),
-        model_share_(std::clamp(context.parameters.at("model_share"), 0.0, 1.0)),
-        replan_(std::max(0.0, context.parameters.at("replan"))),
-        patience_(std::max(1, Parameter(context, "patience"))) {
+        elite_(Parameter(context, "elite")),
+        pool_size_(Parameter(context, "pool")),
+        random_share_(context.parameters.at("random_share")),
+        model_share_(context.parameters.at("model_share")),
+        replan_(context.parameters.at("replan")),
+        patience_(Parameter(context, "patience")) {
     if (space_.Count() > 0) improvement_.emplace(&space_, context.seed);
   }
 
   std::vector<absl::uint128> Propose(int count) override {
-    std::vector<absl::uint128> batch = Choose(count);
+    std::vector<absl::uint128> batch = ChooseBatch(count);
     pending_.insert(batch.begin(), batch.end());
     return batch;
   }
 
-  std::vector<absl::uint128> Choose(int count) {
+  void Observe(const Observation& observation) override {
+    proposals_.Take(observation.index);
+    pending_.erase(observation.index);
+    ++observed_;
+    improvement_->Observe(observation);
+    ++since_improvement_;
+    const bool transferred = from_elsewhere_.contains(observation.index);
+    barren_ += transferred;
+    if (!observation.ok) return;
+    // 1% is the least difference that a verdict calls faster.
+    if (measured_.empty() || observation.cost < 0.99 * measured_.front().first) {
+      since_improvement_ = 0;
+      if (transferred) barren_ = 0;
+    }
+    const std::pair<double, absl::uint128> entry(observation.cost, observation.index);
+    measured_.insert(std::upper_bound(measured_.begin(), measured_.end(), entry), entry);
+  }
+
+ private:
+  struct Offspring {
+    absl::uint128 index;
+    absl::uint128 parent;  // a fresh draw's own index
+    int rank;  // the parent's among the elite, 0 the best; a fresh draw's is that of the worst
+  };
+
+  static int Parameter(const StrategyContext& context, const char* name) {
+    return static_cast<int>(context.parameters.at(name));
+  }
+
+  std::vector<absl::uint128> ChooseBatch(int count) {
     std::vector<absl::uint128> batch;
     while (!starts_.empty() && static_cast<int>(batch.size()) < count) {
       if (proposals_.Take(starts_.front())) batch.push_back(starts_.front());
@@ -78,7 +109,6 @@ class EvolutionarySearch : public Strategy {
     for (; opened_ < 2 && !transferred_.empty() && static_cast<int>(batch.size()) < count;
          ++opened_) {
       if (proposals_.Take(transferred_.front())) batch.push_back(transferred_.front());
-      from_elsewhere_.insert(transferred_.front());
       transferred_.erase(transferred_.begin());
     }
     while (static_cast<int>(batch.size()) < count &&
@@ -104,35 +134,6 @@ class EvolutionarySearch : public Strategy {
       batch.push_back(*next);
     }
     return batch;
-  }
-
-  void Observe(const Observation& observation) override {
-    proposals_.Take(observation.index);
-    pending_.erase(observation.index);
-    ++observed_;
-    improvement_->Observe(observation);
-    ++since_improvement_;
-    const bool transferred = from_elsewhere_.erase(observation.index) > 0;
-    barren_ += transferred;
-    if (!observation.ok) return;
-    // 1% is the least difference that a verdict calls faster.
-    if (measured_.empty() || observation.cost < 0.99 * measured_.front().first) {
-      since_improvement_ = 0;
-      if (transferred) barren_ = 0;
-    }
-    const std::pair<double, absl::uint128> entry(observation.cost, observation.index);
-    measured_.insert(std::upper_bound(measured_.begin(), measured_.end(), entry), entry);
-  }
-
- private:
-  struct Offspring {
-    absl::uint128 index;
-    absl::uint128 parent;  // a fresh draw's own index
-    int rank;  // the parent's among the elite, 0 the best; a fresh draw's is that of the worst
-  };
-
-  static int Parameter(const StrategyContext& context, const char* name) {
-    return static_cast<int>(context.parameters.at(name));
   }
 
   // The next schedule of the first phase: variants take turns; every other draw is the best of
@@ -186,9 +187,10 @@ class EvolutionarySearch : public Strategy {
     const double share =
         since_improvement_ >= patience_ ? std::max(0.5, random_share_) : random_share_;
     const std::vector<Offspring> pool = MakePool();
+    // What is proposed and not measured, in a fixed order.
+    improvement_->Learn(std::vector<absl::uint128>(pending_.begin(), pending_.end()));
     std::erase_if(transferred_, [&](absl::uint128 i) { return proposals_.Contains(i); });
     std::deque<absl::uint128> transferred = Explore(transferred_, length);
-    from_elsewhere_.insert(transferred.begin(), transferred.end());
     std::deque<absl::uint128> explored = Explore(Indices(pool), length);
     std::deque<absl::uint128> ranked = Rank(pool, length);
     absl::flat_hash_set<absl::uint128> planned;
@@ -225,10 +227,8 @@ class EvolutionarySearch : public Strategy {
 
   // The best of `candidates` by expected improvement; as they come where nothing is expected yet.
   std::deque<absl::uint128> Explore(const std::vector<absl::uint128>& candidates, int length) {
-    // What is proposed and not measured, in a fixed order.
-    const std::vector<absl::uint128> pending(pending_.begin(), pending_.end());
     std::deque<absl::uint128> chosen;
-    for (int i : improvement_->Choose(candidates, pending, length)) chosen.push_back(candidates[i]);
+    for (int i : improvement_->Choose(candidates, length)) chosen.push_back(candidates[i]);
     if (chosen.empty()) chosen.assign(candidates.begin(), candidates.end());
     return chosen;
   }
@@ -345,7 +345,8 @@ class EvolutionarySearch : public Strategy {
   Surrogate* surrogate_;
   std::mt19937_64 random_;
   std::deque<absl::uint128> starts_;
-  std::vector<absl::uint128> transferred_;  // not proposed yet, the best first
+  std::vector<absl::uint128> transferred_;                   // not proposed yet, the best first
+  const absl::flat_hash_set<absl::uint128> from_elsewhere_;  // all that was transferred
   Proposals proposals_;
   const int initial_;
   const int elite_;
@@ -363,9 +364,8 @@ class EvolutionarySearch : public Strategy {
   int planned_at_ = 0;  // observed_ when plan_ was made
   int since_improvement_ = 0;
   int drawn_ = 0;
-  std::set<absl::uint128> from_elsewhere_;  // planned from transferred_, not observed
-  int barren_ = 0;                          // of those, observed since the last improvement by one
-  int opened_ = 0;                          // of transferred_, proposed without a prediction
+  int barren_ = 0;  // of from_elsewhere_, observed since the last improvement by one of them
+  int opened_ = 0;  // of from_elsewhere_, proposed without a prediction
   size_t turn_ = 0;
 };
 

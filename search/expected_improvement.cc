@@ -103,9 +103,12 @@ bool ExpectedImprovement::Fit(absl::Span<const absl::uint128> pending) {
   return process_.Fit(encoding_.Rows(target.indices), target.values, {}).ok();
 }
 
-std::vector<int> ExpectedImprovement::Choose(absl::Span<const absl::uint128> pool,
-                                             absl::Span<const absl::uint128> pending, int count) {
-  if (successes_ < 2 || pool.empty() || !Fit(pending)) return {};
+void ExpectedImprovement::Learn(absl::Span<const absl::uint128> pending) {
+  fitted_ = successes_ >= 2 && Fit(pending);
+}
+
+std::vector<int> ExpectedImprovement::Choose(absl::Span<const absl::uint128> pool, int count) {
+  if (!fitted_ || pool.empty()) return {};
   const auto rows = [&](const std::vector<int>& places) {
     std::vector<absl::uint128> indices;
     for (int place : places) indices.push_back(pool[place]);

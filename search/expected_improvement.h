@@ -2,7 +2,8 @@
 //
 //   ExpectedImprovement improvement(&space, seed);
 //   improvement.Observe(observation);
-//   for (int i : improvement.Choose(pool, pending, 16)) propose(pool[i]);
+//   improvement.Learn(pending);
+//   for (int i : improvement.Choose(pool, 16)) propose(pool[i]);
 //
 // A Gaussian process (costmodel/gaussian_process.h) over the encoded decisions
 // (decision_encoding.h) predicts log(cost) with a deviation; the acquisition is the expectation of
@@ -34,10 +35,11 @@ class ExpectedImprovement {
   // Borrows the space.
   ExpectedImprovement(const Space* space, uint64_t seed);
   void Observe(const Observation& observation);
-  // Places in `pool`, the best first, at most `count`. `pending`: proposed and not yet observed.
-  // Empty if nothing can be predicted: fewer than two successes, or a pool without entries.
-  std::vector<int> Choose(absl::Span<const absl::uint128> pool,
-                          absl::Span<const absl::uint128> pending, int count);
+  // Learns from what was observed. `pending`: proposed and not yet observed.
+  void Learn(absl::Span<const absl::uint128> pending);
+  // Places in `pool`, the best first, at most `count`, by what was learned last. Empty if nothing
+  // can be predicted: fewer than two successes then, or a pool without entries.
+  std::vector<int> Choose(absl::Span<const absl::uint128> pool, int count);
 
  private:
   struct Target {
@@ -51,6 +53,7 @@ class ExpectedImprovement {
   GaussianProcess process_;
   std::vector<Observation> observations_;
   int successes_ = 0;
+  bool fitted_ = false;
   double best_ = 0;      // log of the least cost
   size_t tuned_at_ = 0;  // observations when lengths and noise were last searched for
 };

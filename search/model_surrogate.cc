@@ -45,6 +45,10 @@ class PlanFeatures : public FeatureSource {
   FeatureExtractor extractor_;
 };
 
+// Decisions do not say which device they ran on: where two devices differ, the rows of the other
+// are wrong and have to go. Each result of the run takes the place of so many of them.
+constexpr double kOthersPerResult = 10;
+
 // Decisions alone; there is no plan, so no bound.
 class DecisionFeatures : public FeatureSource {
  public:
@@ -116,8 +120,9 @@ class ModelSurrogate : public LearningSurrogate {
     std::vector<double> seconds;
     for (absl::uint128 index : indices) {
       const FeatureRow& row = Features(index);
-      seconds.push_back(row.empty() ? std::numeric_limits<double>::infinity()
-                                    : std::exp2(row[FeatureSchema::kBoundColumn]));
+      const bool known = !row.empty() && !std::isnan(row[FeatureSchema::kBoundColumn]);
+      seconds.push_back(known ? std::exp2(row[FeatureSchema::kBoundColumn])
+                              : std::numeric_limits<double>::infinity());
     }
     return seconds;
   }
@@ -190,8 +195,6 @@ absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewModelSurrogate(
   return surrogate;
 }
 
-constexpr double kKnownPerResult = 10;
-
 absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewDecisionSurrogate(
     const Space* space, uint64_t seed, const std::string& model, absl::Span<const Result> known) {
   absl::StatusOr<const ModelRow*> row = FindModel(model);
@@ -205,9 +208,7 @@ absl::StatusOr<std::unique_ptr<LearningSurrogate>> NewDecisionSurrogate(
                     .trains_classifier = result.trains_classifier});
   }
   auto surrogate = std::make_unique<ModelSurrogate>(std::move(features), "recorded", **row);
-  // Decisions do not say which device they ran on: where two devices differ, the rows of the other
-  // are wrong here and have to go.
-  surrogate->Learn(std::move(rows), kKnownPerResult);
+  surrogate->Learn(std::move(rows), kOthersPerResult);
   return surrogate;
 }
 

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <mutex>
 #include <set>
+
+#include "absl/strings/str_cat.h"
+#include "search/model_surrogate.h"
 
 namespace tilewright {
 namespace {
@@ -117,6 +121,33 @@ TEST(Simulate, CostsAreRelativeToTheFirstThatDidNotFail) {
       EXPECT_DOUBLE_EQ(*seen[i].cost, *runs[0].evaluations[i].milliseconds / 2.458682);
     }
   }
+}
+
+TEST(Simulate, AGuidedRunOpensWithEveryVariantThoughARecordedSpaceHasNoBound) {
+  std::vector<RecordedConfiguration> configurations;
+  for (int i = 0; i < 400; ++i) {
+    const std::string variant = i < 300 ? "many" : "few";
+    configurations.push_back({.schedule = {variant, {{"d", absl::StrCat(i)}}},
+                              .key = absl::StrCat(i),
+                              .milliseconds = 1.0 + i % 7});
+  }
+  const absl::StatusOr<std::unique_ptr<RecordedSpace>> space =
+      RecordedSpace::Make(std::move(configurations));
+  ASSERT_TRUE(space.ok()) << space.status();
+  const std::unique_ptr<LearningSurrogate> surrogate =
+      *NewDecisionSurrogate(space->get(), 1, "xgboost");
+  EXPECT_THAT(surrogate->BoundSeconds(std::vector<absl::uint128>{0, 399}),
+              ::testing::Each(std::numeric_limits<double>::infinity()));
+  SimulateOptions options{.trials = 8, .seeds = 1};
+  options.make_surrogate = [](const RecordedSpace& recorded, uint64_t seed) {
+    return NewDecisionSurrogate(&recorded, seed, "xgboost");
+  };
+  const auto runs = Simulate(**space, *ParseStrategy("evolutionary"), options);
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  int few = 0;
+  for (const SimulatedEvaluation& evaluation : runs->front().evaluations)
+    few += (*space)->At(evaluation.index).variant == "few";
+  EXPECT_EQ(few, 4);
 }
 
 TEST(Simulate, EachSeedHasASurrogateOfItsOwnAndItsFailureIsTheRuns) {
