@@ -38,16 +38,25 @@ class FileBelowEnvironment : public CLI::ConfigTOML {
   }
 };
 
-void NameEnvironment(CLI::App* app) {
+// An empty text would be as if the flag were not given: a shell's variable that was not set.
+std::string NotEmpty(const std::string& value) {
+  return value.empty() ? "expected a value, found an empty text" : "";
+}
+
+// What holds for every flag of a command and those below.
+void PrepareFlags(CLI::App* app) {
   for (CLI::Option* option : app->get_options()) {
     if (option->get_lnames().empty()) continue;
     const std::string& flag = option->get_lnames()[0];
     if (flag != "help" && flag != "config" && flag != "version")
       option->envname(EnvironmentName(flag));
   }
+  for (CLI::Option* option : app->get_options()) {
+    if (option->get_expected_max() > 0) option->check(NotEmpty);
+  }
   for (CLI::App* below : app->get_subcommands([](CLI::App*) { return true; })) {
     below->fallthrough();  // --config stands behind the command as well
-    NameEnvironment(below);
+    PrepareFlags(below);
   }
 }
 
@@ -66,7 +75,7 @@ void AddFlagSources(CLI::App* app) {
   app->set_config("--config", "", "read flags from a TOML file with a section for each command");
   app->allow_config_extras(CLI::config_extras_mode::error);
   app->config_formatter(std::make_shared<FileBelowEnvironment>());
-  NameEnvironment(app);
+  PrepareFlags(app);
 }
 
 std::string UsageError(const CLI::App& app, const CLI::ParseError& error) {

@@ -1,7 +1,7 @@
 #include "cli/task_flags.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -112,10 +112,15 @@ absl::StatusOr<std::vector<TuneTask>> TaskFlags::AllTasks() const {
 absl::StatusOr<std::vector<TuneTask>> TaskFlags::Tasks() const {
   absl::StatusOr<std::vector<TuneTask>> tasks = AllTasks();
   if (!tasks.ok()) return tasks.status();
-  std::set<std::string> seen;
+  std::map<std::string, size_t> places;
   std::vector<TuneTask> unique;
   for (TuneTask& task : *tasks) {
-    if (seen.insert(task.workload.key()).second) unique.push_back(std::move(task));
+    const auto [found, fresh] = places.try_emplace(task.workload.key(), unique.size());
+    if (fresh) {
+      unique.push_back(std::move(task));
+    } else {  // one workload, called by both names
+      unique[found->second].weight += task.weight;
+    }
   }
   return unique;
 }

@@ -131,6 +131,25 @@ TEST_F(CommandLine, RefusesToWriteOverWhatIsThere) {
   EXPECT_EQ(Read("full/file"), "mine");
 }
 
+TEST_F(CommandLine, RefusesAnEmptyTextWhereAValueIsExpected) {
+  for (const char* flags : {"tune ''", "tune matmul --size ''", "query --db ''", "build --out ''",
+                            "tune --workloads ''", "explain matmul --schedule ''"}) {
+    const Outcome refused = Run(flags);
+    EXPECT_EQ(refused.code, 2) << flags << ": " << refused.output;
+    EXPECT_THAT(refused.output, HasSubstr("expected a value, found an empty text")) << flags;
+  }
+}
+
+TEST_F(CommandLine, AWorkloadOfTwoNamesHasTheWeightOfBoth) {
+  Write("w.tw",
+        "a x3 matmul(m=8 n=8 k=8) f32\n"
+        "other softmax(r=8 c=8) f32\n"
+        "b x4 matmul(m=8 n=8 k=8) f32\n");
+  const Outcome tuned = Run("tune --workloads w.tw --db a.db --trials 4 --floor 1 --no-finals");
+  EXPECT_EQ(tuned.code, 0) << tuned.output;
+  EXPECT_THAT(tuned.output, ::testing::ContainsRegex("\na +7 "));
+}
+
 TEST_F(CommandLine, ATuneMeasuresAndDecidesHoweverShortItsTime) {
   const Outcome tune = Run(absl::StrCat("tune ", kMatmul, " --db a.db --time-limit 1s"));
   EXPECT_EQ(tune.code, 0) << tune.output;
