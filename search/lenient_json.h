@@ -1,7 +1,8 @@
 // JSON as other tuners leave it behind: read as far as it goes, members in the order of the file.
 //
 // Accepted beyond the standard: a text that ends early (a tuner that was killed), commas before a
-// closing brace, NaN and Infinity (read as no number), and text after the end.
+// closing brace, NaN, Infinity and numbers that no double holds (which are infinite), and text
+// after the end.
 #ifndef TILEWRIGHT_SEARCH_LENIENT_JSON_H_
 #define TILEWRIGHT_SEARCH_LENIENT_JSON_H_
 
@@ -19,7 +20,7 @@ struct JsonValue {
   Kind kind = Kind::kNull;
   bool boolean = false;
   double number = 0;
-  std::string text;  // of a text; of a number, as the file writes it
+  std::string text;  // of a text; of a finite number, as the file writes it
   std::vector<JsonValue> items;
   std::vector<std::pair<std::string, JsonValue>> members;
   bool complete = true;  // false: the text ended inside

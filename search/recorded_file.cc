@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,8 @@ namespace {
 constexpr char kVariant[] = "recorded";
 // What some tuners write for a configuration that failed.
 constexpr double kFailureTime = 1e20;
+// In milliseconds. No kernel is that fast, and quotients of times shall stay numbers.
+constexpr double kLeastTime = 1e-20;
 constexpr size_t kMostBytes = size_t{2} << 30;
 
 struct FileText {
@@ -62,6 +65,19 @@ absl::StatusOr<FileText> ReadText(const std::string& path) {
   }
 }
 
+std::string TokenOf(const JsonValue& value);
+
+// Inside a list or an object Python quotes texts.
+std::string QuotedTokenOf(const JsonValue& value) {
+  return value.kind == JsonValue::Kind::kText ? absl::StrCat("'", value.text, "'") : TokenOf(value);
+}
+
+std::string NumberTokenOf(const JsonValue& value) {
+  if (std::isnan(value.number)) return "nan";
+  if (std::isinf(value.number)) return value.number > 0 ? "inf" : "-inf";
+  return value.text;
+}
+
 // A value as Python prints it, which is how the keys of these files are made.
 std::string TokenOf(const JsonValue& value) {
   switch (value.kind) {
@@ -70,15 +86,20 @@ std::string TokenOf(const JsonValue& value) {
     case JsonValue::Kind::kBoolean:
       return value.boolean ? "True" : "False";
     case JsonValue::Kind::kNumber:
+      return NumberTokenOf(value);
     case JsonValue::Kind::kText:
       return value.text;
     case JsonValue::Kind::kList: {
       std::vector<std::string> items;
-      for (const JsonValue& item : value.items) items.push_back(TokenOf(item));
+      for (const JsonValue& item : value.items) items.push_back(QuotedTokenOf(item));
       return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
     }
-    case JsonValue::Kind::kObject:
-      return "{}";
+    case JsonValue::Kind::kObject: {
+      std::vector<std::string> items;
+      for (const auto& [name, item] : value.members)
+        items.push_back(absl::StrCat("'", name, "': ", QuotedTokenOf(item)));
+      return absl::StrCat("{", absl::StrJoin(items, ", "), "}");
+    }
   }
   return "";
 }
@@ -88,13 +109,20 @@ bool IsText(const JsonValue* value) {
 }
 std::string TextOf(const JsonValue* value) { return IsText(value) ? value->text : ""; }
 
+// What a file says of itself, for a line of a table: nothing in it moves a terminal's cursor.
+std::string PrintableTextOf(const JsonValue* value) {
+  std::string text = TextOf(value);
+  std::replace_if(text.begin(), text.end(), absl::ascii_iscntrl, ' ');
+  return text;
+}
+
 // Takes in the configurations of a file and what is odd about them.
 class Collector {
  public:
   // `unit` is that of time and samples in milliseconds. `time` may be null.
   void Add(RecordedConfiguration configuration, const JsonValue* time, std::string failure,
            const JsonValue* samples, double time_unit, double sample_unit) {
-    if (failure.empty()) failure = FailureIn(time);
+    if (failure.empty()) failure = FailureIn(time, time_unit);
     if (failure.empty()) {
       configuration.milliseconds = time->number * time_unit;
     } else {
@@ -102,8 +130,8 @@ class Collector {
     }
     if (samples != nullptr && configuration.milliseconds) {
       for (const JsonValue& sample : samples->items) {
-        if (sample.kind == JsonValue::Kind::kNumber && std::isfinite(sample.number) &&
-            sample.number > 0 && sample.number < kFailureTime)
+        if (sample.kind == JsonValue::Kind::kNumber && sample.number * sample_unit >= kLeastTime &&
+            sample.number < kFailureTime)
           configuration.samples.push_back(sample.number * sample_unit);
       }
     }
@@ -115,29 +143,35 @@ class Collector {
       table_.configurations[found->second] = std::move(configuration);
     }
   }
-  void Skip() { ++skipped_; }
+  // Leaves a configuration out. `lacks` is the parameter without a value, if it is for that.
+  void Skip(const std::string& lacks = "") {
+    ++skipped_;
+    if (lacks_.empty()) lacks_ = lacks;
+  }
   void Warn(std::string warning) { table_.warnings.push_back(std::move(warning)); }
 
   RecordedTable Take() {
-    WarnOf(skipped_, "left out: a parameter has no value, or the file ends inside");
+    WarnOf(skipped_, lacks_.empty() ? "left out: it is none, or the file ends inside"
+                                    : absl::StrCat("left out: `", lacks_, "` has no value"));
     WarnOf(repeated_, "recorded twice: the last counts");
     WarnOf(without_time_, "counted as failed: no time is given");
-    WarnOf(impossible_, "counted as failed: the time is not positive and finite");
+    WarnOf(impossible_,
+           "counted as failed: the time is not positive and finite, or below 1e-20 ms");
     WarnOf(huge_, "counted as failed: the time is 1e20 or more, which stands for a failure");
     return std::move(table_);
   }
   RecordedTable& table() { return table_; }
 
  private:
-  // Why `time` is no time. Empty: it is one.
-  std::string FailureIn(const JsonValue* time) {
+  // Why `time` is no time, in that unit. Empty: it is one.
+  std::string FailureIn(const JsonValue* time, double unit) {
     if (IsText(time)) return time->text.empty() ? "failed" : time->text;
     if (time == nullptr || time->kind == JsonValue::Kind::kNull) {
       ++without_time_;
       return "no time";
     }
     if (time->kind != JsonValue::Kind::kNumber || !std::isfinite(time->number) ||
-        time->number <= 0) {
+        time->number * unit < kLeastTime) {
       ++impossible_;
       return "impossible time";
     }
@@ -157,6 +191,7 @@ class Collector {
   RecordedTable table_;
   absl::flat_hash_map<std::string, size_t> place_;  // by key
   int64_t skipped_ = 0;
+  std::string lacks_;  // a parameter that the first of these has no value for
   int64_t repeated_ = 0;
   int64_t without_time_ = 0;
   int64_t impossible_ = 0;
@@ -166,11 +201,21 @@ class Collector {
 absl::StatusOr<std::vector<std::string>> ParameterNames(const JsonValue& file) {
   std::vector<std::string> names;
   if (const JsonValue* keys = file.Find("tune_params_keys"); keys != nullptr && keys->complete) {
-    for (const JsonValue& key : keys->items) names.push_back(TextOf(&key));
+    for (const JsonValue& key : keys->items) {
+      if (!IsText(&key)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("`tune_params_keys` holds what is no name of a parameter; expected texts "
+                         "such as \"block_size_x\" at place ",
+                         names.size() + 1));
+      }
+      names.push_back(key.text);
+    }
   } else if (const JsonValue* values = file.Find("tune_params");
              values != nullptr && values->complete) {
     for (const auto& [name, unused] : values->members) names.push_back(name);
   }
+  absl::flat_hash_set<std::string> seen;
+  std::erase_if(names, [&](const std::string& name) { return !seen.insert(name).second; });
   if (names.empty()) {
     return absl::InvalidArgumentError(
         "the cache names no parameters: `tune_params_keys` is missing or empty");
@@ -261,12 +306,17 @@ class T4Reader {
     }
     RecordedConfiguration configuration;
     configuration.schedule.variant = kVariant;
-    std::vector<std::string> tokens;
+    absl::flat_hash_map<std::string, size_t>
+        places;  // of a name given twice, the last value counts
     for (const auto& [name, value] : values->members) {
-      tokens.push_back(TokenOf(value));
-      configuration.schedule.decisions.emplace_back(name, tokens.back());
+      auto& decisions = configuration.schedule.decisions;
+      const auto [found, fresh] = places.try_emplace(name, decisions.size());
+      if (fresh) decisions.emplace_back(name, "");
+      decisions[found->second].second = TokenOf(value);
     }
-    configuration.key = absl::StrJoin(tokens, ",");
+    configuration.key =
+        absl::StrJoin(configuration.schedule.decisions, ",",
+                      [](std::string* out, const auto& decision) { out->append(decision.second); });
     const JsonValue* measurement = TimeMeasurement(result);
     const JsonValue* time = measurement == nullptr ? nullptr : measurement->Find("value");
     absl::StatusOr<double> unit = UnitOf(measurement);
@@ -357,12 +407,17 @@ absl::StatusOr<RecordedTable> ReadKernelTunerCache(const JsonValue& file) {
   Collector collector;
   for (const auto& [key, entry] : file.Find("cache")->members) {
     RecordedConfiguration configuration{.schedule = {.variant = kVariant}, .key = key};
+    std::string lacks;
     for (const std::string& name : *names) {
       const JsonValue* value = entry.Find(name);
-      if (value != nullptr) configuration.schedule.decisions.emplace_back(name, TokenOf(*value));
+      if (value != nullptr) {
+        configuration.schedule.decisions.emplace_back(name, TokenOf(*value));
+      } else if (lacks.empty()) {
+        lacks = name;
+      }
     }
     if (!entry.complete || configuration.schedule.decisions.size() != names->size()) {
-      collector.Skip();
+      collector.Skip(entry.complete && !entry.members.empty() ? lacks : "");
       continue;
     }
     std::string failure;
@@ -372,8 +427,8 @@ absl::StatusOr<RecordedTable> ReadKernelTunerCache(const JsonValue& file) {
     }
     collector.Add(std::move(configuration), time, std::move(failure), entry.Find("times"), 1, 1);
   }
-  collector.table().device = TextOf(file.Find("device_name"));
-  collector.table().kernel = TextOf(file.Find("kernel_name"));
+  collector.table().device = PrintableTextOf(file.Find("device_name"));
+  collector.table().kernel = PrintableTextOf(file.Find("kernel_name"));
   if (collector.table().device.empty()) collector.Warn("it names no device");
   return collector.Take();
 }
@@ -391,6 +446,11 @@ absl::StatusOr<RecordedFile> ReadRecordedFile(const std::string& path,
   absl::StatusOr<RecordedTable> table =
       *is_log ? ReadRecordedLog(path, options.workload) : ReadRecordedJson(path);
   if (!table.ok()) return table.status();
+  if (table->configurations.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": no configuration is recorded",
+                                                   table->warnings.empty() ? "" : "; ",
+                                                   absl::StrJoin(table->warnings, "; ")));
+  }
   absl::StatusOr<std::unique_ptr<RecordedSpace>> space =
       RecordedSpace::Make(std::move(table->configurations));
   if (!space.ok()) {

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <random>
 #include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -61,6 +63,9 @@ double StandardDeviationOfLog(absl::Span<const double> times) {
 
 constexpr double kMostNoise = 0.05;
 constexpr size_t kFewestToJudge = 20;
+// Each shape has a table of what every configuration of the others comes to in it: some seconds and
+// a gigabyte.
+constexpr int64_t kMostChangesOfShape = 10'000'000;
 
 }  // namespace
 
@@ -72,7 +77,7 @@ absl::StatusOr<std::unique_ptr<RecordedSpace>> RecordedSpace::Make(
   space->CollectDecisions();
   if (absl::Status sorted = space->Sort(); !sorted.ok()) return sorted;
   if (absl::Status numbered = space->NumberPoints(); !numbered.ok()) return numbered;
-  space->FindShapes();
+  if (absl::Status found = space->FindShapes(); !found.ok()) return found;
   for (const RecordedConfiguration& configuration : space->configurations_) {
     if (configuration.milliseconds) space->ascending_.push_back(*configuration.milliseconds);
   }
@@ -134,35 +139,29 @@ absl::Status RecordedSpace::Sort() {
     if (parts_.empty() || parts_.back().variant != variant) parts_.push_back({variant, i, i});
     parts_.back().end = i + 1;
     if (!index_of_key_.try_emplace(configurations_[i].key, i).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("configuration `", configurations_[i].key, "` is there twice"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "configuration `", absl::Utf8SafeCEscape(configurations_[i].key), "` is there twice"));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status RecordedSpace::NumberPoints() {
-  // A number per point: the digits of its values, each plus one, so that 0 means absent.
-  absl::uint128 stride = 1;
-  for (size_t d = decisions_.size(); d-- > 0;) {
-    strides_.insert(strides_.begin(), stride);
-    const absl::uint128 digits = decisions_[d].tokens.size() + 1;
-    if (stride > absl::Uint128Max() / digits / parts_.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the values of ", decisions_.size(), " decisions have more than 2^128 combinations"));
-    }
-    stride *= digits;
-  }
-  part_stride_ = stride;
+  // Sums of odd random strides, modulo 2^128: two different points have the same number with a
+  // chance below 2^-100, however many values the decisions have.
+  std::mt19937_64 random(1);
+  const auto draw = [&] { return absl::MakeUint128(random(), random() | 1); };
+  for (size_t d = 0; d < decisions_.size(); ++d) strides_.push_back(draw());
+  part_stride_ = draw();
   index_of_code_.reserve(configurations_.size());
   for (size_t p = 0; p < parts_.size(); ++p) {
     for (absl::uint128 i = parts_[p].begin; i < parts_[p].end; ++i) {
       const auto [found, fresh] = index_of_code_.try_emplace(
           Code(static_cast<int>(p), Values(i)), static_cast<uint32_t>(absl::Uint128Low64(i)));
       if (!fresh) {
-        return absl::InvalidArgumentError(absl::StrCat("configurations `",
-                                                       configuration(found->second).key, "` and `",
-                                                       configuration(i).key, "` choose the same"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "configurations `", absl::Utf8SafeCEscape(configuration(found->second).key), "` and `",
+            absl::Utf8SafeCEscape(configuration(i).key), "` choose the same"));
       }
     }
   }
@@ -175,18 +174,35 @@ absl::uint128 RecordedSpace::Code(int part, absl::Span<const int32_t> values) co
   return code;
 }
 
-void RecordedSpace::FindShapes() {
+absl::Status RecordedSpace::FindShapes() {
   std::map<std::pair<int, std::vector<bool>>, int> known;
+  std::vector<std::vector<uint32_t>> members;  // of each shape, ascending
   shape_.resize(configurations_.size());
   for (size_t p = 0; p < parts_.size(); ++p) {
-    for (absl::uint128 i = parts_[p].begin; i < parts_[p].end; ++i) {
+    for (uint32_t i = absl::Uint128Low64(parts_[p].begin); i < parts_[p].end; ++i) {
       std::vector<bool> present;
       for (int32_t value : Values(i)) present.push_back(value != kAbsentValue);
       const auto [found, fresh] =
           known.try_emplace({static_cast<int>(p), present}, static_cast<int>(shapes_.size()));
-      if (fresh) shapes_.push_back({.present = present, .part = static_cast<int>(p)});
-      shape_[absl::Uint128Low64(i)] = found->second;
+      if (fresh) {
+        shapes_.push_back({.present = present, .part = static_cast<int>(p)});
+        members.emplace_back();
+      }
+      shape_[i] = found->second;
+      members[found->second].push_back(i);
     }
+  }
+  for (const Part& part : parts_) {
+    const int64_t shapes = std::count_if(known.begin(), known.end(), [&](const auto& shape) {
+      return &parts_[shape.first.first] == &part;
+    });
+    const int64_t count = static_cast<int64_t>(absl::Uint128Low64(part.end - part.begin));
+    if (shapes == 1 || shapes * count <= kMostChangesOfShape) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the ", count, " configurations have ", shapes,
+        " different sets of parameters; expected that few parameters are missing anywhere (the "
+        "product is at most ",
+        kMostChangesOfShape, ")"));
   }
   for (Shape& from : shapes_) {
     for (size_t to = 0; to < shapes_.size(); ++to) {
@@ -195,8 +211,7 @@ void RecordedSpace::FindShapes() {
       for (size_t d = 0; d < decisions_.size(); ++d) {
         if (from.present[d] && shapes_[to].present[d]) other.shared.push_back(static_cast<int>(d));
       }
-      for (size_t i = 0; i < configurations_.size(); ++i) {
-        if (shape_[i] != static_cast<int>(to)) continue;
+      for (uint32_t i : members[to]) {
         std::vector<int32_t> projected;
         for (int d : other.shared) projected.push_back(Values(i)[d]);
         other.least.try_emplace(std::move(projected), i);  // indices ascend: the first is the least
@@ -204,6 +219,7 @@ void RecordedSpace::FindShapes() {
       from.others.push_back(std::move(other));
     }
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<absl::uint128> RecordedSpace::IndexOf(const Schedule& schedule) const {

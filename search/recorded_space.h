@@ -48,8 +48,8 @@ class RecordedSpace : public Space {
  public:
   // The schedules are the space, those that failed too. Values are ordered as numbers where all are
   // numbers, false before true, else as texts; indices follow the variants by name and then the
-  // values, so that the order of the file does not matter. InvalidArgument: no configuration, or
-  // the same schedule twice.
+  // values, so that the order of the file does not matter. InvalidArgument: no configuration, the
+  // same schedule twice, or schedules of one variant that hardly ever have the same decisions.
   static absl::StatusOr<std::unique_ptr<RecordedSpace>> Make(
       std::vector<RecordedConfiguration> configurations);
 
@@ -97,7 +97,7 @@ class RecordedSpace : public Space {
   void CollectDecisions();
   absl::Status Sort();
   absl::Status NumberPoints();
-  void FindShapes();
+  absl::Status FindShapes();
   absl::uint128 Code(int part, absl::Span<const int32_t> values) const;
 
   std::vector<RecordedConfiguration> configurations_;

@@ -236,6 +236,67 @@ TEST_F(RecordedFileTest, TakesWhatIsNoTimeForAFailure) {
   EXPECT_THAT(file.warnings, Contains(HasSubstr("no time is given")));
 }
 
+TEST_F(RecordedFileTest, TakesTimesThatNoQuotientSurvivesForFailures) {
+  const RecordedFile file = MustRead(Cache(R"(,
+"3":{"a":3,"time":1e999},
+"4":{"a":4,"time":-1e999},
+"5":{"a":5,"time":1e-320},
+"6":{"a":6,"time":1e-20,"times":[1e-320,1e-19,1e999]})"));
+  const RecordedSpace& space = *file.space;
+  for (int i = 2; i < 5; ++i) EXPECT_EQ(space.configuration(i).milliseconds, std::nullopt) << i;
+  EXPECT_EQ(space.configuration(5).milliseconds, 1e-20);
+  EXPECT_THAT(space.configuration(5).samples, ElementsAre(1e-19));
+  EXPECT_THAT(file.warnings, ElementsAre(HasSubstr("3 configurations are counted as failed")));
+  // A unit takes part: this is 1e-24 ms.
+  const RecordedFile fast = MustRead(
+      R"({"metadata":{"timeunit":"ns"},"results":[
+{"configuration":{"a":1},"invalidity":"correct","measurements":[{"name":"time","value":1e-18}]},
+{"configuration":{"a":2},"invalidity":"correct","measurements":[{"name":"time","value":1}]}]})");
+  EXPECT_EQ(fast.space->configuration(0).milliseconds, std::nullopt);
+}
+
+TEST_F(RecordedFileTest, TellsParametersApartThatAreNotFiniteOrNested) {
+  const RecordedFile odd = MustRead(Cache(R"(,
+"3":{"a":NaN,"time":1},"4":{"a":Infinity,"time":1},"5":{"a":-Infinity,"time":1},
+"7":{"a":{"x":1},"time":1},"8":{"a":{"x":2},"time":1},
+"9":{"a":[1,"b"],"time":1},"10":{"a":["1","b"],"time":1},"11":{"a":"NaN","time":1})"));
+  EXPECT_THAT(odd.warnings, IsEmpty());
+  EXPECT_EQ(odd.space->Count(), 10);
+  EXPECT_THAT(MessageFor(Cache(R"(,"3":{"a":Infinity,"time":1},"4":{"a":1e999,"time":1})")),
+              HasSubstr("configurations `3` and `4` choose the same"));
+}
+
+TEST_F(RecordedFileTest, SaysWhereANumberStandsThatIsNoName) {
+  EXPECT_THAT(MessageFor(R"({"cache":{NaN:{"a":1}}})"), HasSubstr("where a name is expected"));
+  EXPECT_THAT(MessageFor(R"({"cache":{1e999:{"a":1}}})"), HasSubstr("where a name is expected"));
+  EXPECT_THAT(MessageFor(R"({"a":"NaN", 1e999})"), HasSubstr("where a name is expected"));
+}
+
+TEST_F(RecordedFileTest, CountsTheLastOfTwoValuesOfOneParameter) {
+  const RecordedFile file = MustRead(
+      R"({"results":[
+{"configuration":{"a":1,"b":5,"a":2},"measurements":[{"name":"time","value":1}]},
+{"configuration":{"a":1,"b":5},"measurements":[{"name":"time","value":2}]}]})");
+  ASSERT_EQ(file.space->Count(), 2);
+  EXPECT_EQ(file.space->At(1).ToString(), "recorded{a=2 b=5}");
+  EXPECT_TRUE(file.space->IndexOfKey("2,5").ok());
+}
+
+TEST_F(RecordedFileTest, KeepsT4ConfigurationsApartThatDifferInsideAnObject) {
+  const RecordedFile file = MustRead(
+      R"({"results":[
+{"configuration":{"a":{"x":1}},"measurements":[{"name":"time","value":1}]},
+{"configuration":{"a":{"x":"1"}},"measurements":[{"name":"time","value":2}]}]})");
+  EXPECT_EQ(file.space->Count(), 2);
+  EXPECT_THAT(file.warnings, IsEmpty());
+}
+
+TEST_F(RecordedFileTest, ShowsAKernelsNameOnOneLine) {
+  const RecordedFile file = MustRead(absl::StrReplaceAll(
+      Cache(""), {{R"("kernel_name":"k")", R"("kernel_name":"k\n\u001b[2J\u007fx")"}}));
+  EXPECT_EQ(file.kernel, "k  [2J x");
+}
+
 TEST_F(RecordedFileTest, LeavesSamplesOutThatAreNoTimes) {
   const RecordedFile file =
       MustRead(Cache(R"(,"3":{"a":3,"time":1,"times":[1.5,"x",NaN,0,-2,1e20,0.5]})"));
@@ -252,8 +313,8 @@ TEST_F(RecordedFileTest, LeavesConfigurationsOutThatLackAParameterAndCountsTheLa
   const RecordedFile file = MustRead(Cache(R"(,"3":{"time":1},"2":{"a":2,"time":1.25})"));
   EXPECT_EQ(file.space->Count(), 2);
   EXPECT_EQ(file.space->configuration(1).milliseconds, 1.25);
-  EXPECT_THAT(file.warnings,
-              ElementsAre(HasSubstr("1 configuration is left out"), HasSubstr("recorded twice")));
+  EXPECT_THAT(file.warnings, ElementsAre(HasSubstr("1 configuration is left out: `a` has no value"),
+                                         HasSubstr("recorded twice")));
 }
 
 TEST_F(RecordedFileTest, ReadsOrRefusesWhateverIsCutOrChangedInAFile) {
@@ -282,6 +343,16 @@ TEST_F(RecordedFileTest, SaysWhatItCannotRead) {
   EXPECT_THAT(MessageFor("{}"), HasSubstr("neither a Kernel Tuner cache"));
   EXPECT_THAT(MessageFor("[1,2]"), HasSubstr("neither a Kernel Tuner cache"));
   EXPECT_THAT(MessageFor(R"({"cache":{"1":{"a":1}}})"), HasSubstr("`tune_params_keys` is missing"));
+  EXPECT_THAT(
+      MessageFor(R"({"tune_params_keys":["a",1],"cache":{"1":{"a":1,"time":1}}})"),
+      HasSubstr("no name of a parameter; expected texts such as \"block_size_x\" at place 2"));
+  EXPECT_THAT(
+      MessageFor(
+          R"({"device_name":"d","tune_params_keys":["a","b"],"cache":{"1":{"a":1,"time":1}}})"),
+      HasSubstr("no configuration is recorded; 1 configuration is left out: `b` has no "));
+  EXPECT_THAT(MessageFor(R"({"tune_params_keys":["a"],"cache":{"1":{"a":1,"time":1},
+"\n":{"a":"1","time":2}}})"),
+              HasSubstr("configurations `1` and `\\n` choose the same"));
   EXPECT_THAT(MessageFor(R"({"tune_params_keys":["a"],"cache":{}})"),
               HasSubstr("no configuration is recorded"));
   EXPECT_THAT(MessageFor(R"({"tune_params_keys":["a"],"cache":{"1":{"a":1,"time":"x"}}})"),

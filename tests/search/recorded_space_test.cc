@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
 namespace tilewright {
 namespace {
 
@@ -114,6 +117,34 @@ TEST(RecordedSpace, RefusesNothingAndTheSameTwice) {
   other_key.key = "another";
   EXPECT_THAT(std::string(RecordedSpace::Make({At("r{a=1}"), other_key}).status().message()),
               HasSubstr("choose the same"));
+}
+
+TEST(RecordedSpace, HoldsDecisionsOfMoreCombinationsThanAnIntegerCounts) {
+  std::vector<std::string> schedules;
+  for (int i = 0; i < 300; ++i) {
+    std::string schedule = "r{a=0";
+    for (int d = 0; d < 20; ++d) absl::StrAppend(&schedule, " d", d, "=", (i + 7 * d) % 300);
+    schedules.push_back(schedule + "}");
+  }
+  schedules.push_back(absl::StrReplaceAll(schedules[0], {{"a=0", "a=1"}}));
+  const auto space = Space(schedules);
+  for (absl::uint128 index = 0; index < space->Count(); ++index)
+    EXPECT_EQ(*space->IndexOf(space->At(index)), index);
+  EXPECT_THAT(NeighboursOf(*space, schedules[0]), ElementsAre(schedules[300]));
+  EXPECT_THAT(NeighboursOf(*space, schedules[1]), IsEmpty());
+}
+
+TEST(RecordedSpace, RefusesSchedulesThatHardlyEverDecideTheSame) {
+  std::vector<RecordedConfiguration> configurations;
+  for (int i = 1; i < 8192; ++i) {
+    std::string schedule = "r{";
+    for (int d = 0; d < 13; ++d) {
+      if ((i >> d & 1) != 0) absl::StrAppend(&schedule, schedule == "r{" ? "" : " ", "d", d, "=1");
+    }
+    configurations.push_back(At(schedule + "}"));
+  }
+  EXPECT_THAT(std::string(RecordedSpace::Make(std::move(configurations)).status().message()),
+              HasSubstr("the 8191 configurations have 8191 different sets of parameters"));
 }
 
 TEST(RecordedSpace, ListsTheTimesOfWhatDidNotFail) {
