@@ -2,8 +2,10 @@
 #include <fcntl.h>
 
 #include <cstdio>
+#include <exception>
 #include <functional>
 #include <map>
+#include <new>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -54,8 +56,17 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "tilewright: %s\n", tilewright::UsageError(app, error).c_str());
     return tilewright::kExitBadInput;
   }
-  for (const auto& [sub, function] : run) {
-    if (sub->parsed()) return CloseOutput(function());
+  // Nothing of ours throws; libraries do where memory or threads end.
+  try {
+    for (const auto& [sub, function] : run) {
+      if (sub->parsed()) return CloseOutput(function());
+    }
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "tilewright: there is not enough memory\n");
+    return CloseOutput(tilewright::kExitFailed);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tilewright: %s\n", error.what());
+    return CloseOutput(tilewright::kExitFailed);
   }
   return tilewright::kExitBadInput;
 }

@@ -57,10 +57,15 @@ nlohmann::json Verdict(const VerdictRow& verdict) {
   return json;
 }
 
+// A failure's message may hold any bytes that a child printed; JSON has to be UTF-8.
+std::string LineOf(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 }  // namespace
 
-std::string TrialJson(const TrialRow& trial) { return Trial(trial).dump(); }
-std::string VerdictJson(const VerdictRow& verdict) { return Verdict(verdict).dump(); }
+std::string TrialJson(const TrialRow& trial) { return LineOf(Trial(trial)); }
+std::string VerdictJson(const VerdictRow& verdict) { return LineOf(Verdict(verdict)); }
 
 std::string RunJson(const RunRow& run) {
   nlohmann::json json = {{"id", run.id.ToHex()},
@@ -75,18 +80,17 @@ std::string RunJson(const RunRow& run) {
   for (const RunWorkload& workload : run.workloads)
     json["workloads"].push_back(workload.workload_key);
   Put(&json, "ended_unix_ns", run.ended_unix_ns);
-  return json.dump();
+  return LineOf(json);
 }
 
 std::string WorkloadJson(const WorkloadRow& workload) {
-  return nlohmann::json({{"key", workload.key},
-                         {"name", workload.name},
-                         {"source", workload.source},
-                         {"sizes", workload.sizes},
-                         {"types", workload.types},
-                         {"canonical_version", workload.canonical_version},
-                         {"canonical_text", workload.canonical_text}})
-      .dump();
+  return LineOf({{"key", workload.key},
+                 {"name", workload.name},
+                 {"source", workload.source},
+                 {"sizes", workload.sizes},
+                 {"types", workload.types},
+                 {"canonical_version", workload.canonical_version},
+                 {"canonical_text", workload.canonical_text}});
 }
 
 std::string BestJson(const std::string& title, const BestAnswer& best) {
@@ -96,7 +100,7 @@ std::string BestJson(const std::string& title, const BestAnswer& best) {
                                                                               : "unverified"}};
   if (best.trial) json["trial"] = Trial(*best.trial);
   for (const VerdictRow& verdict : best.verdicts) json["verdicts"].push_back(Verdict(verdict));
-  return json.dump();
+  return LineOf(json);
 }
 
 }  // namespace tilewright

@@ -88,6 +88,11 @@ void PrintTable(const std::string& path, const RecordedFile& file,
   std::printf("%s\n", table.ToString().c_str());
 }
 
+// Names of files need not be UTF-8, JSON has to be.
+void PrintLine(const nlohmann::ordered_json& line) {
+  std::printf("%s\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
 void PrintJson(const std::string& path, absl::Span<const StrategyScore> scores) {
   for (const StrategyScore& score : scores) {
     nlohmann::ordered_json line = {{"space", path},          {"strategy", score.strategy},
@@ -106,7 +111,7 @@ void PrintJson(const std::string& path, absl::Span<const StrategyScore> scores) 
       line[absl::StrCat("hit", kScoredPercents[i])] = score.share_within[i];
     }
     line["failed"] = score.failed_share;
-    std::printf("%s\n", line.dump().c_str());
+    PrintLine(line);
   }
 }
 
@@ -139,7 +144,7 @@ void PrintAggregateJson(absl::Span<const std::vector<StrategyScore>> scores) {
     for (size_t i = 0; i < kScoredPercents.size(); ++i)
       line[absl::StrCat("hit", kScoredPercents[i])] = score.share_within[i];
     line["failed"] = score.failed_share;
-    std::printf("%s\n", line.dump().c_str());
+    PrintLine(line);
   }
 }
 
@@ -162,7 +167,10 @@ absl::StatusOr<SimulateOptions> OptionsFor(const SimulateFlags& flags, const Rec
     if (!other.ok()) return other.status();
     absl::StatusOr<Transfer> between =
         TransferBetween(*other->space, space, {.best = flags.transfer_starts});
-    if (!between.ok()) return between.status();
+    if (!between.ok()) {
+      return absl::Status(between.status().code(),
+                          absl::StrCat(flags.transfer_from, ": ", between.status().message()));
+    }
     transfer = *std::move(between);
   }
   options.beginning.transferred = std::move(transfer.best);
@@ -223,6 +231,9 @@ absl::StatusOr<std::vector<StrategyRuns>> RunStrategies(const SimulateFlags& fla
     if (log->is_open()) {
       for (const SimulatedRun& run : *runs)
         *log << RunLine(space, flags.strategies[s], run) << '\n';
+      // What is stopped later leaves the runs of this strategy; a full disk costs no more of them.
+      if (!log->flush())
+        return absl::UnavailableError(absl::StrCat(flags.log, ": cannot be written"));
     }
     all.push_back(RunsOf(flags.strategies[s], *runs));
   }
@@ -251,7 +262,7 @@ absl::Status PrintNoise(const SimulateFlags& flags, absl::Span<const StrategyCho
                                            {"greatest_loss", greatest},
                                            {"self_comparisons", report->self_comparisons},
                                            {"self_different", report->share_self_different()}};
-      std::printf("%s\n", line.dump().c_str());
+      PrintLine(line);
       continue;
     }
     table.Add({flags.strategies[s], absl::StrCat(report->runs),
@@ -323,9 +334,6 @@ int RunSimulate(SimulateFlags flags) {
     all.push_back(*std::move(scores));
   }
   if (all.size() > 1) (flags.json ? PrintAggregateJson : PrintAggregate)(all);
-  if (log.is_open() && !log.flush()) {
-    return Fail(absl::UnavailableError(absl::StrCat(flags.log, ": cannot be written")));
-  }
   return kExitOk;
 }
 
@@ -368,7 +376,7 @@ std::function<int()> AddSimulate(CLI::App* app) {
                   "how many of its best are measured first")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  app->add_option("--jobs", flags->options.jobs, "threads; 0: one per core")
+  app->add_option("--jobs", flags->options.jobs, "threads, at most one per core; 0: one per core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app->add_option("--log", flags->log, "write every evaluation of every run, a line per run");

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -218,6 +220,7 @@ absl::StatusOr<StrategyScore> ScoreStrategy(const RecordedSpace& space, const Ya
 absl::Status ReadRun(const RecordedSpace& space, const std::string& line,
                      std::vector<StrategyRuns>* strategies) {
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return absl::InvalidArgumentError("not JSON, or only a part of a line");
   if (!json.is_object() || !json.contains("strategy") || !json["strategy"].is_string() ||
       !json.contains("evals") || !json["evals"].is_array()) {
     return absl::InvalidArgumentError(
@@ -285,6 +288,11 @@ absl::StatusOr<std::vector<StrategyScore>> ScoreRuns(const RecordedSpace& space,
 
 absl::StatusOr<std::vector<StrategyRuns>> ReadRuns(const RecordedSpace& space,
                                                    const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is a directory; expected a log of runs"));
+  }
   std::ifstream file(path);
   if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
   std::vector<StrategyRuns> strategies;
@@ -297,6 +305,7 @@ absl::StatusOr<std::vector<StrategyRuns>> ReadRuns(const RecordedSpace& space,
           absl::StrCat(path, ":", number, ": ", std::string(read.message())));
     }
   }
+  if (file.bad()) return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be read"));
   if (strategies.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": has no runs"));
   return strategies;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -48,6 +51,18 @@ absl::StatusOr<SimulatedRun> SimulateOne(const RecordedSpace& space, const Strat
   return run;
 }
 
+// Leaves `run` absent and returns false where there is not enough memory.
+bool TrySimulateOne(const RecordedSpace& space, const StrategyChoice& strategy, uint64_t seed,
+                    const SimulateOptions& options,
+                    std::optional<absl::StatusOr<SimulatedRun>>* run) {
+  try {
+    *run = SimulateOne(space, strategy, seed, options);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 absl::Status CheckSimulateOptions(const SimulateOptions& options) {
   if (options.trials < 1 || options.seeds < 1 || options.batch < 1 || options.jobs < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -63,23 +78,35 @@ absl::StatusOr<std::vector<SimulatedRun>> Simulate(const RecordedSpace& space,
                                                    const StrategyChoice& strategy,
                                                    const SimulateOptions& options) {
   if (absl::Status checked = CheckSimulateOptions(options); !checked.ok()) return checked;
-  std::vector<absl::StatusOr<SimulatedRun>> runs(options.seeds, absl::UnknownError("not run"));
+  std::vector<std::optional<absl::StatusOr<SimulatedRun>>> runs(options.seeds);
   std::atomic<int> next = 0;
   const auto work = [&] {
     for (int i = next++; i < options.seeds; i = next++) {
-      runs[i] = SimulateOne(space, strategy, options.first_seed + i, options);
+      if (!TrySimulateOne(space, strategy, options.first_seed + i, options, &runs[i])) return;
     }
   };
-  const int wanted =
-      options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
+  // A run never waits, so that more threads than cores take memory and nothing else.
+  int wanted = std::min(static_cast<int>(std::thread::hardware_concurrency()), options.seeds);
+  if (options.jobs > 0) wanted = std::min(wanted, options.jobs);
   std::vector<std::thread> threads;
-  for (int t = 1; t < std::min(wanted, options.seeds); ++t) threads.emplace_back(work);
+  try {
+    for (int t = 1; t < wanted; ++t) threads.emplace_back(work);
+  } catch (const std::exception&) {
+    // No more threads or memory: those that there are do all the work.
+  }
   work();
   for (std::thread& thread : threads) thread.join();
   std::vector<SimulatedRun> finished;
-  for (absl::StatusOr<SimulatedRun>& run : runs) {
-    if (!run.ok()) return run.status();
-    finished.push_back(*std::move(run));
+  for (int i = 0; i < options.seeds; ++i) {
+    // What had no memory beside the others.
+    if (!runs[i]) TrySimulateOne(space, strategy, options.first_seed + i, options, &runs[i]);
+    if (!runs[i]) {
+      return absl::ResourceExhaustedError(
+          "simulate: there is not enough memory for a run; fewer --trials or a smaller pool of the "
+          "strategy take less");
+    }
+    if (!runs[i]->ok()) return runs[i]->status();
+    finished.push_back(**std::move(runs[i]));
   }
   return finished;
 }

@@ -33,7 +33,7 @@ struct SimulateOptions {
   int seeds = 50;
   uint64_t first_seed = 1;
   int batch = 1;  // proposals at a time
-  int jobs = 0;   // threads; 0: one per core
+  int jobs = 0;   // threads, at most one per core; 0: one per core
   // What learns in a run, made anew for each; empty, or null when called: no surrogate. Called by
   // several threads at once.
   std::function<absl::StatusOr<std::unique_ptr<LearningSurrogate>>(const RecordedSpace& space,

@@ -78,6 +78,8 @@ TEST_F(SimulateCommand, JudgesVerdictsOnNoisyReadings) {
 
 TEST_F(SimulateCommand, RefusesBadInputInOneLine) {
   Write("text.json", "hello");
+  Write("list.json", "[]");
+  std::filesystem::create_directory(Path("folder"));
   Write("empty.db", "SQLite format 3");
   Write("plain.json",
         R"({"device_name":"d","tune_params_keys":["a"],"cache":{"1":{"a":1,"time":1}}})");
@@ -104,7 +106,17 @@ TEST_F(SimulateCommand, RefusesBadInputInOneLine) {
            {absl::StrCat(kSpace, "--workload qkv"), "is no tuning log"},
            {absl::StrCat(kSpace, "--log none/runs.jsonl"), "none/runs.jsonl: cannot be written"},
            {absl::StrCat(kSpace, "--score none.jsonl"), "none.jsonl: cannot be read"},
-           {absl::StrCat(kSpace, "--score text.json"), "text.json:1: not an object"},
+           {absl::StrCat(kSpace, "--score text.json"), "text.json:1: not JSON"},
+           {absl::StrCat(kSpace, "--score list.json"), "list.json:1: not an object"},
+           {absl::StrCat(kSpace, "--score folder"), "folder: is a directory; expected a log"},
+           {"--space folder", "folder: is a directory"},
+           {absl::StrCat(kSpace, "--score ''"), "--score: expected a value, found an empty"},
+           {absl::StrCat(kSpace, "--log ''"), "--log: expected a value, found an empty"},
+           {"--space ''", "--space: expected a value, found an empty"},
+           {absl::StrCat(kSpace, "--transfer-from plain.json"), "plain.json: nothing to transfer"},
+           {absl::StrCat(kSpace, "--log folder"), "folder: cannot be written"},
+           {absl::StrCat(kSpace, "--trials 5 --seeds 2 --log /dev/full"),
+            "/dev/full: cannot be written", 1},
            {absl::StrCat(kSpace, "--score text.json --strategy random"), "--score judges"},
            {absl::StrCat(kSpace, kSpace, "--log runs.jsonl"), "take one --space"},
            {absl::StrCat(kSpace, "--noise --log runs.jsonl"), "--noise judges verdicts"},
@@ -115,6 +127,37 @@ TEST_F(SimulateCommand, RefusesBadInputInOneLine) {
     EXPECT_THAT(refused.output, AllOf(StartsWith("tilewright: "), HasSubstr(bad.message)));
     EXPECT_EQ(std::count(refused.output.begin(), refused.output.end(), '\n'), 1) << refused.output;
   }
+}
+
+TEST_F(SimulateCommand, PrintsJsonOfAFileWhoseNameIsNoUtf8) {
+  Write("a\377.json",
+        R"({"device_name":"d","tune_params_keys":["a"],"cache":{"1":{"a":1,"time":1}}})");
+  const Outcome read = Run("simulate --space a*.json --strategy random --seeds 1 --json");
+  EXPECT_EQ(read.code, 0) << read.output;
+  EXPECT_THAT(read.output, StartsWith("{\"space\":\"a\xef\xbf\xbd.json\""));
+}
+
+TEST_F(SimulateCommand, TakesNoMoreThreadsThanThereAreCores) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's own memory is beyond any limit";
+#endif
+  const Outcome made = Run(absl::StrCat("simulate", kSpace, "--seeds 1100 --trials 2 --jobs 1024"),
+                           "ulimit -v 1000000;");
+  EXPECT_EQ(made.code, 0) << made.output;
+}
+
+TEST_F(SimulateCommand, SaysThatThereIsNotEnoughMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's own memory is beyond any limit";
+#endif
+  std::string text = R"({"device_name":"d","tune_params_keys":["a"],"cache":{)";
+  for (int i = 0; i < 100000; ++i)
+    absl::StrAppend(&text, i == 0 ? "" : ",", "\"", i, R"(":{"a":)", i, R"(,"time":1})");
+  Write("large.json", text + "}}");
+  const Outcome refused =
+      Run("simulate --space large.json --strategy random --seeds 1", "ulimit -v 150000;");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.output, "tilewright: there is not enough memory\n");
 }
 
 TEST_F(SimulateCommand, LeavesAnOlderLogAsItIsWhenNothingCanBeRun) {
