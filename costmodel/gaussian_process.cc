@@ -33,27 +33,36 @@ constexpr double kLeastLength = 0.02, kMostLength = 20;
 
 constexpr double kSqrt5 = 2.2360679774997896;
 
-Matrix ToEigen(const DenseMatrix& inputs) {
+template <typename Scalar>
+using MatrixOf = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
+template <typename Scalar>
+using VectorOf = Eigen::Matrix<Scalar, Eigen::Dynamic, 1>;
+
+template <typename Scalar>
+MatrixOf<Scalar> ToEigen(const DenseMatrix& inputs) {
   using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   return Eigen::Map<const RowMajor>(inputs.values.data(), inputs.rows(), inputs.columns)
-      .cast<double>();
+      .template cast<Scalar>();
 }
 
 // Distances after every column was divided by its length, [a.rows(), b.rows()].
-Matrix ScaledDistances(const Matrix& a, const Matrix& b) {
-  Matrix squared = -2.0 * (a * b.transpose());
+template <typename Scalar>
+MatrixOf<Scalar> ScaledDistances(const MatrixOf<Scalar>& a, const MatrixOf<Scalar>& b) {
+  MatrixOf<Scalar> squared = Scalar{-2} * (a * b.transpose());
   squared.colwise() += a.rowwise().squaredNorm();
   squared.rowwise() += b.rowwise().squaredNorm().transpose();
-  return squared.array().max(0.0).sqrt().matrix();
+  return squared.array().max(Scalar{0}).sqrt().matrix();
 }
 
 // Matern 5/2 of a distance, amplitude 1.
-Matrix Matern(const Matrix& distance) {
-  const auto r = distance.array();
-  return ((1.0 + kSqrt5 * r + (5.0 / 3.0) * r.square()) * (-kSqrt5 * r).exp()).matrix();
+template <typename Scalar>
+MatrixOf<Scalar> Matern(const MatrixOf<Scalar>& distance) {
+  const auto r = static_cast<Scalar>(kSqrt5) * distance.array();
+  return ((Scalar{1} + r + r.square() / Scalar{3}) * (-r).exp()).matrix();
 }
 
-Matrix Scaled(const Matrix& inputs, const Vector& log_length) {
+template <typename Scalar>
+MatrixOf<Scalar> Scaled(const MatrixOf<Scalar>& inputs, const VectorOf<Scalar>& log_length) {
   return inputs * (-log_length).array().exp().matrix().asDiagonal();
 }
 
@@ -142,6 +151,9 @@ struct GaussianProcess::State {
   Matrix x;  // scaled inputs
   Eigen::LLT<Matrix> factor;
   Vector a;  // K^-1 (values, centred and scaled)
+  // What PredictMean computes with.
+  MatrixOf<float> x_in_floats;
+  VectorOf<float> amplitude_a_in_floats;
   double centre = 0;
   double scale = 1;
 
@@ -179,7 +191,7 @@ absl::Status GaussianProcess::Fit(const DenseMatrix& inputs, absl::Span<const do
   const double variance = (raw.array() - next->centre).square().mean();
   next->scale = variance > 0 ? std::sqrt(variance) : 1;
   const Vector y = (raw.array() - next->centre) / next->scale;
-  const Matrix all = ToEigen(inputs);
+  const Matrix all = ToEigen<double>(inputs);
   if (options.steps > 0) {
     const std::vector<int> rows = Spread(y, std::max(2, options.most_rows));
     next->h = Climb(all(rows, Eigen::all), y(rows), next->h, options.steps);
@@ -193,19 +205,23 @@ absl::Status GaussianProcess::Fit(const DenseMatrix& inputs, absl::Span<const do
         absl::StrCat("the covariance of ", inputs.rows(), " rows is not positive definite"));
   }
   next->a = next->factor.solve(y);
+  next->x_in_floats = next->x.cast<float>();
+  next->amplitude_a_in_floats = (std::exp(next->h.amplitude) * next->a).cast<float>();
   state_ = std::move(next);
   return absl::OkStatus();
 }
 
 std::vector<double> GaussianProcess::PredictMean(const DenseMatrix& inputs) const {
-  const Vector mean = state_->Kernel(Scaled(ToEigen(inputs), state_->h.length)) * state_->a;
+  const MatrixOf<float> x = Scaled<float>(ToEigen<float>(inputs), state_->h.length.cast<float>());
+  const MatrixOf<float> kernel = Matern(ScaledDistances(x, state_->x_in_floats));
+  const VectorOf<float> mean = kernel * state_->amplitude_a_in_floats;
   std::vector<double> out(mean.size());
   for (int i = 0; i < mean.size(); ++i) out[i] = state_->centre + state_->scale * mean[i];
   return out;
 }
 
 Posterior GaussianProcess::Predict(const DenseMatrix& inputs) const {
-  const Matrix kernel = state_->Kernel(Scaled(ToEigen(inputs), state_->h.length));
+  const Matrix kernel = state_->Kernel(Scaled(ToEigen<double>(inputs), state_->h.length));
   const Vector mean = kernel * state_->a;
   const Matrix v = state_->factor.matrixL().solve(kernel.transpose());
   const Vector explained = v.colwise().squaredNorm();
@@ -219,7 +235,7 @@ Posterior GaussianProcess::Predict(const DenseMatrix& inputs) const {
 }
 
 GaussianProcess::Joint GaussianProcess::PredictJoint(const DenseMatrix& inputs) const {
-  const Matrix x = Scaled(ToEigen(inputs), state_->h.length);
+  const Matrix x = Scaled(ToEigen<double>(inputs), state_->h.length);
   const Matrix kernel = state_->Kernel(x);
   const Vector mean = kernel * state_->a;
   const Matrix v = state_->factor.matrixL().solve(kernel.transpose());

@@ -50,7 +50,7 @@ class GaussianProcess {
   // positive definite. A failed fit leaves what was known.
   absl::Status Fit(const DenseMatrix& inputs, absl::Span<const double> values,
                    const FitOptions& options);
-  // Precondition: fitted, with as many columns.
+  // Precondition: fitted, with as many columns. In single precision, which is enough to rank many.
   std::vector<double> PredictMean(const DenseMatrix& inputs) const;
   Posterior Predict(const DenseMatrix& inputs) const;
   // A joint view of some candidates that can be conditioned on one of them after another having its

@@ -282,4 +282,10 @@ absl::StatusOr<ImportReport> MergeLog(Database& into, Database& from) {
   return importer.report();
 }
 
+bool BeginsAsExport(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return !line.empty() && line.front() == '{' &&
+         line.find("\"tilewright_log\"") != std::string_view::npos;
+}
+
 }  // namespace tilewright

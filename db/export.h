@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <istream>
 #include <string>
+#include <string_view>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -56,6 +57,9 @@ absl::StatusOr<ImportReport> ImportLog(Database& into, std::istream& lines,
                                        const std::string& name);
 // The same from another open database.
 absl::StatusOr<ImportReport> MergeLog(Database& into, Database& from);
+
+// Whether `text` begins as an export of any version does, that is with its header.
+bool BeginsAsExport(std::string_view text);
 
 }  // namespace tilewright
 

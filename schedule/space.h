@@ -34,7 +34,7 @@ class Space {
   // `index` itself.
   virtual std::vector<absl::uint128> Neighbours(absl::uint128 index) const = 0;
   // The names of the variants in the union (a recorded space has one), and the half-open index
-  // range of each: strategies start variants in equal shares.
+  // range of each.
   struct Part {
     std::string variant;
     absl::uint128 begin;

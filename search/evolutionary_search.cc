@@ -1,10 +1,9 @@
 // Evolution guided by two models.
 //
 // First the starts are measured, then the two best of what is transferred from another device or,
-// if nothing is, `initial` draws from every variant in equal shares; of a handful of draws the
-// surrogate takes the best for every other place, so that the first batch holds both promising and
-// unbiased schedules. A variant whose bound is far above another's has no share: measuring it once
-// may cost more than the rest of the batch.
+// if nothing is, `initial` draws from the variants by turns (variant_turns.h); of a handful of
+// draws the surrogate takes the best for every other place, so that the first batch holds both
+// promising and unbiased schedules.
 //
 // From then on batches are planned from a pool made of
 //   neighbours of the best measured schedules (one decision changed),
@@ -13,13 +12,15 @@
 //   fresh uniform draws.
 // Each place of a plan is filled from the pool by one of
 //   the expected improvement of a Gaussian process over this run's decisions
-//   (expected_improvement.h), which explores: it leads for the first hundred results;
+//   (expected_improvement.h), which explores: it leads for the first hundred results. It is cheap,
+//   so it also looks at `fresh` uniform draws, since a good region that no elite is near is found
+//   by them alone;
 //   the surrogate's ranking (`model_share` of the places once it is trained), which knows plans and
 //   other runs, and follows steps and interactions that a smooth process smears; at most a quarter
 //   of them from one parent;
 //   what is good on another device, again by expected improvement: its best may be bad here, and
-//   then those like it come last; every other place, or every eighth once eight in a row brought
-//   no improvement, until it is used up;
+//   then those like it come last; every other place, until it is used up. Once eight in a row
+//   brought no improvement every eighth place, and the initial draws are made after all;
 //   the whole space, uniformly (`random_share`). The share is the way out when both models are
 //   wrong: it grows to one half while `patience` results in a row bring no improvement.
 // A plan covers `replan` of the results so far (1/16th), however few are asked for at a time, so
@@ -27,6 +28,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -40,6 +42,7 @@
 #include "search/expected_improvement.h"
 #include "search/proposals.h"
 #include "search/strategies.h"
+#include "search/variant_turns.h"
 
 namespace tilewright {
 namespace {
@@ -57,6 +60,7 @@ class EvolutionarySearch : public Strategy {
         initial_(Parameter(context, "initial")),
         elite_(Parameter(context, "elite")),
         pool_size_(Parameter(context, "pool")),
+        fresh_(Parameter(context, "fresh")),
         random_share_(context.parameters.at("random_share")),
         model_share_(context.parameters.at("model_share")),
         replan_(context.parameters.at("replan")),
@@ -75,6 +79,7 @@ class EvolutionarySearch : public Strategy {
     pending_.erase(observation.index);
     ++observed_;
     improvement_->Observe(observation);
+    if (turns_) turns_->Observe(observation);
     ++since_improvement_;
     const bool transferred = from_elsewhere_.contains(observation.index);
     barren_ += transferred;
@@ -112,7 +117,7 @@ class EvolutionarySearch : public Strategy {
       transferred_.erase(transferred_.begin());
     }
     while (static_cast<int>(batch.size()) < count &&
-           (measured_.empty() || (drawn_ < initial_ && opened_ == 0))) {
+           (measured_.empty() || (drawn_ < initial_ && (opened_ == 0 || barren_ >= kBarren)))) {
       const std::optional<absl::uint128> next = InitialDraw();
       if (!next) break;
       proposals_.Take(*next);
@@ -136,21 +141,20 @@ class EvolutionarySearch : public Strategy {
     return batch;
   }
 
-  // The next schedule of the first phase: variants take turns; every other draw is the best of
-  // several by the surrogate.
+  // The next schedule of the first phase; every other draw is the best of several by the surrogate.
   std::optional<absl::uint128> InitialDraw() {
-    if (parts_.empty()) ChooseParts();
-    const std::vector<Space::Part>& parts = parts_;
-    for (size_t tried = 0; tried < parts.size(); ++tried) {
-      const Space::Part& part = parts[turn_ % parts.size()];
-      const bool guided = surrogate_ != nullptr && (turn_ / parts.size()) % 2 == 0;
-      ++turn_;
+    if (!turns_) StartTurns();
+    while (const Space::Part* part = turns_->Next()) {
+      const bool guided = surrogate_ != nullptr && drawn_ % 2 == 0;
       std::vector<absl::uint128> draws;
       for (int i = 0; i < (guided ? kGuidedDraws : 1); ++i) {
-        if (std::optional<absl::uint128> draw = proposals_.Sample(random_, part.begin, part.end))
+        if (std::optional<absl::uint128> draw = proposals_.Sample(random_, part->begin, part->end))
           draws.push_back(*draw);
       }
-      if (draws.empty()) continue;  // this variant is used up: the next one's turn
+      if (draws.empty()) {
+        turns_->RemoveLast();
+        continue;
+      }
       if (!guided) return draws.front();
       const std::vector<double> scores = surrogate_->Score(draws);
       return draws[std::min_element(scores.begin(), scores.end()) - scores.begin()];
@@ -158,24 +162,18 @@ class EvolutionarySearch : public Strategy {
     return std::nullopt;
   }
 
-  // The variants that have a share of the first phase.
-  void ChooseParts() {
-    const absl::Span<const Space::Part> all = space_.Parts();
-    std::vector<double> bounds(all.size(), 0);
-    if (surrogate_ != nullptr && all.size() > 1) {
-      for (size_t p = 0; p < all.size(); ++p) {
-        std::vector<absl::uint128> draws;
-        for (int i = 0; i < kGuidedDraws; ++i) {
-          draws.push_back(all[p].begin + UniformIndex(random_, all[p].end - all[p].begin));
-        }
-        const std::vector<double> seconds = surrogate_->BoundSeconds(draws);
-        bounds[p] = *std::min_element(seconds.begin(), seconds.end());
+  void StartTurns() {
+    const absl::Span<const Space::Part> parts = space_.Parts();
+    std::vector<double> bounds(parts.size(), std::numeric_limits<double>::infinity());
+    for (size_t p = 0; p < parts.size() && surrogate_ != nullptr && parts.size() > 1; ++p) {
+      std::vector<absl::uint128> draws;
+      for (int i = 0; i < kGuidedDraws; ++i) {
+        draws.push_back(parts[p].begin + UniformIndex(random_, parts[p].end - parts[p].begin));
       }
+      const std::vector<double> seconds = surrogate_->BoundSeconds(draws);
+      bounds[p] = *std::min_element(seconds.begin(), seconds.end());
     }
-    const double best = *std::min_element(bounds.begin(), bounds.end());
-    for (size_t p = 0; p < all.size(); ++p) {
-      if (bounds[p] <= kHopelessBound * best) parts_.push_back(all[p]);
-    }
+    turns_.emplace(parts, bounds);
   }
 
   int PlanLength() const { return std::max(1, static_cast<int>(std::ceil(replan_ * observed_))); }
@@ -186,12 +184,15 @@ class EvolutionarySearch : public Strategy {
     planned_at_ = observed_;
     const double share =
         since_improvement_ >= patience_ ? std::max(0.5, random_share_) : random_share_;
-    const std::vector<Offspring> pool = MakePool();
+    const std::vector<absl::uint128> fresh = FreshDraws();
+    const std::vector<Offspring> pool = MakePool(fresh);
     // What is proposed and not measured, in a fixed order.
     improvement_->Learn(std::vector<absl::uint128>(pending_.begin(), pending_.end()));
     std::erase_if(transferred_, [&](absl::uint128 i) { return proposals_.Contains(i); });
     std::deque<absl::uint128> transferred = Explore(transferred_, length);
-    std::deque<absl::uint128> explored = Explore(Indices(pool), length);
+    std::vector<absl::uint128> explorable = Indices(pool);
+    explorable.insert(explorable.end(), fresh.begin(), fresh.end());
+    std::deque<absl::uint128> explored = Explore(std::move(explorable), length);
     std::deque<absl::uint128> ranked = Rank(pool, length);
     absl::flat_hash_set<absl::uint128> planned;
     const auto take = [&](std::deque<absl::uint128>& from) {
@@ -225,8 +226,22 @@ class EvolutionarySearch : public Strategy {
     return indices;
   }
 
+  // Not proposed yet, each once, in the order of their drawing.
+  std::vector<absl::uint128> FreshDraws() {
+    std::vector<absl::uint128> fresh;
+    absl::flat_hash_set<absl::uint128> seen;
+    for (int i = 0; i < std::max(fresh_, FreshInPool()); ++i) {
+      const std::optional<absl::uint128> draw = proposals_.Sample(random_, 0, space_.Count());
+      if (draw && seen.insert(*draw).second) fresh.push_back(*draw);
+    }
+    return fresh;
+  }
+  int FreshInPool() const { return pool_size_ / 6; }
+
   // The best of `candidates` by expected improvement; as they come where nothing is expected yet.
-  std::deque<absl::uint128> Explore(const std::vector<absl::uint128>& candidates, int length) {
+  std::deque<absl::uint128> Explore(std::vector<absl::uint128> candidates, int length) {
+    absl::flat_hash_set<absl::uint128> seen;
+    std::erase_if(candidates, [&](absl::uint128 i) { return !seen.insert(i).second; });
     std::deque<absl::uint128> chosen;
     for (int i : improvement_->Choose(candidates, length)) chosen.push_back(candidates[i]);
     if (chosen.empty()) chosen.assign(candidates.begin(), candidates.end());
@@ -256,7 +271,7 @@ class EvolutionarySearch : public Strategy {
     return chosen;
   }
 
-  std::vector<Offspring> MakePool() {
+  std::vector<Offspring> MakePool(absl::Span<const absl::uint128> fresh) {
     std::vector<Offspring> pool;
     absl::flat_hash_set<absl::uint128> seen;
     const int elites = std::min<int>(elite_, measured_.size());
@@ -295,10 +310,8 @@ class EvolutionarySearch : public Strategy {
         add(*child, a);
       }
     }
-    for (int i = 0; i < pool_size_ / 6; ++i) {
-      if (std::optional<absl::uint128> draw = proposals_.Sample(random_, 0, space_.Count()))
-        add(*draw, elites);
-    }
+    for (absl::uint128 draw : fresh.first(std::min<size_t>(FreshInPool(), fresh.size())))
+      add(draw, elites);
     return pool;
   }
 
@@ -338,8 +351,6 @@ class EvolutionarySearch : public Strategy {
   static constexpr int kGuidedDraws = 16;
   // So many schedules from another device without an improvement say that it differs.
   static constexpr int kBarren = 8;
-  // The bound may be wrong by a small factor, not by this one.
-  static constexpr double kHopelessBound = 16;
 
   const Space& space_;
   Surrogate* surrogate_;
@@ -351,12 +362,13 @@ class EvolutionarySearch : public Strategy {
   const int initial_;
   const int elite_;
   const int pool_size_;
+  const int fresh_;
   const double random_share_;
   const double model_share_;
   const double replan_;
   const int patience_;
   std::optional<ExpectedImprovement> improvement_;          // absent: an empty space
-  std::vector<Space::Part> parts_;                          // those with a share of the first phase
+  std::optional<VariantTurns> turns_;                       // once the first phase has begun
   std::vector<std::pair<double, absl::uint128>> measured_;  // cost, index; best first
   std::deque<absl::uint128> plan_;
   std::set<absl::uint128> pending_;  // proposed, not observed
@@ -366,7 +378,6 @@ class EvolutionarySearch : public Strategy {
   int drawn_ = 0;
   int barren_ = 0;  // of from_elsewhere_, observed since the last improvement by one of them
   int opened_ = 0;  // of from_elsewhere_, proposed without a prediction
-  size_t turn_ = 0;
 };
 
 }  // namespace

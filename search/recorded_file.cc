@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "db/export.h"
 
 namespace tilewright {
 namespace {
@@ -355,11 +356,8 @@ bool IsObject(const JsonValue* value) {
   return value != nullptr && value->kind == JsonValue::Kind::kObject;
 }
 
-absl::StatusOr<RecordedTable> ReadRecordedJson(const std::string& path) {
-  absl::StatusOr<FileText> read = ReadText(path);
-  if (!read.ok()) return read.status();
-  const bool cut = read->cut;
-  const absl::StatusOr<LenientJson> json = ParseLenientJson(std::move(read->text));
+absl::StatusOr<RecordedTable> ReadRecordedJson(const std::string& path, FileText read) {
+  const absl::StatusOr<LenientJson> json = ParseLenientJson(std::move(read.text));
   if (!json.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": neither JSON nor a tuning log: ", std::string(json.status().message())));
@@ -376,7 +374,7 @@ absl::StatusOr<RecordedTable> ReadRecordedJson(const std::string& path) {
     return absl::Status(table.status().code(),
                         absl::StrCat(path, ": ", std::string(table.status().message())));
   }
-  if (cut) table->warnings.push_back("its compressed data end early");
+  if (read.cut) table->warnings.push_back("its compressed data end early");
   if (json->ended_early) {
     table->warnings.push_back(absl::StrCat("it ends before its closing braces; its ",
                                            table->configurations.size(),
@@ -397,6 +395,20 @@ absl::StatusOr<bool> IsLog(const std::string& path) {
   char start[kMagic.size()];
   return std::fread(start, 1, sizeof start, file.get()) == sizeof start &&
          std::string_view(start, sizeof start) == kMagic;
+}
+
+absl::StatusOr<RecordedTable> ReadTable(const std::string& path, const std::string& workload) {
+  const absl::StatusOr<bool> is_log = IsLog(path);
+  if (!is_log.ok()) return is_log.status();
+  if (*is_log) return ReadRecordedLog(path, workload);
+  absl::StatusOr<FileText> read = ReadText(path);
+  if (!read.ok()) return read.status();
+  if (BeginsAsExport(read->text)) return ReadExportedLog(read->text, path, workload);
+  if (!workload.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is no tuning log, so no workload of it can be chosen"));
+  }
+  return ReadRecordedJson(path, *std::move(read));
 }
 
 }  // namespace
@@ -437,14 +449,7 @@ absl::StatusOr<RecordedTable> ReadT4Results(const JsonValue& file) { return T4Re
 
 absl::StatusOr<RecordedFile> ReadRecordedFile(const std::string& path,
                                               const RecordedFileOptions& options) {
-  const absl::StatusOr<bool> is_log = IsLog(path);
-  if (!is_log.ok()) return is_log.status();
-  if (!*is_log && !options.workload.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": is no tuning log, so no workload of it can be chosen"));
-  }
-  absl::StatusOr<RecordedTable> table =
-      *is_log ? ReadRecordedLog(path, options.workload) : ReadRecordedJson(path);
+  absl::StatusOr<RecordedTable> table = ReadTable(path, options.workload);
   if (!table.ok()) return table.status();
   if (table->configurations.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": no configuration is recorded",

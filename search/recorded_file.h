@@ -24,6 +24,9 @@ absl::StatusOr<RecordedTable> ReadKernelTunerCache(const JsonValue& file);
 absl::StatusOr<RecordedTable> ReadT4Results(const JsonValue& file);
 // The trials of one workload in a tuning log. NotFound: it has none; else as Database::OpenReader.
 absl::StatusOr<RecordedTable> ReadRecordedLog(const std::string& path, const std::string& workload);
+// The same of the lines that `log export` writes. `name` is what messages call them.
+absl::StatusOr<RecordedTable> ReadExportedLog(const std::string& lines, const std::string& name,
+                                              const std::string& workload);
 
 }  // namespace tilewright
 

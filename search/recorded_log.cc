@@ -4,9 +4,13 @@
 // by target, regime and anchor; the group with the most trials is the space; and a schedule's time
 // is the median of its ratios to the anchor, in units of the anchor's median time.
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -14,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "db/export.h"
 #include "db/find_workload.h"
 #include "measure/failure.h"
 #include "measure/statistics.h"
@@ -167,22 +172,64 @@ class LogReader {
   int64_t blameless_ = 0;
 };
 
+absl::StatusOr<RecordedTable> ReadWorkload(Database& log, const std::string& name,
+                                           const std::string& workload) {
+  const absl::StatusOr<std::string> key =
+      workload.empty() ? OnlyWorkload(log) : FindWorkloadKey(log, workload);
+  if (!key.ok()) {
+    return absl::Status(key.status().code(),
+                        absl::StrCat(name, ": ", std::string(key.status().message())));
+  }
+  absl::StatusOr<RecordedTable> table = LogReader(log, *key).Read();
+  if (table.ok() || !absl::IsInvalidArgument(table.status())) return table;
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": ", std::string(table.status().message())));
+}
+
+// A directory of its own, removed with what is in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::error_code error;
+    std::string pattern =
+        (std::filesystem::temp_directory_path(error) / "tilewright-log-XXXXXX").string();
+    if (mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  // Empty: it could not be made.
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 }  // namespace
 
 absl::StatusOr<RecordedTable> ReadRecordedLog(const std::string& path,
                                               const std::string& workload) {
   const absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenReader(path);
   if (!log.ok()) return log.status();
-  const absl::StatusOr<std::string> key =
-      workload.empty() ? OnlyWorkload(**log) : FindWorkloadKey(**log, workload);
-  if (!key.ok()) {
-    return absl::Status(key.status().code(),
-                        absl::StrCat(path, ": ", std::string(key.status().message())));
+  return ReadWorkload(**log, path, workload);
+}
+
+absl::StatusOr<RecordedTable> ReadExportedLog(const std::string& lines, const std::string& name,
+                                              const std::string& workload) {
+  const TemporaryDirectory directory;
+  if (directory.path().empty()) {
+    return absl::UnavailableError(
+        absl::StrCat(name, ": no temporary directory can be made to read it in; TMPDIR names one"));
   }
-  absl::StatusOr<RecordedTable> table = LogReader(**log, *key).Read();
-  if (table.ok() || !absl::IsInvalidArgument(table.status())) return table;
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": ", std::string(table.status().message())));
+  const absl::StatusOr<std::unique_ptr<Database>> log =
+      Database::OpenWriter(absl::StrCat(directory.path(), "/log.db"));
+  if (!log.ok()) return log.status();
+  std::istringstream stream(lines);
+  if (absl::Status read = ImportLog(**log, stream, name).status(); !read.ok()) return read;
+  return ReadWorkload(**log, name, workload);
 }
 
 }  // namespace tilewright

@@ -128,9 +128,9 @@ struct RecordedFileOptions {
   std::string workload;  // of a tuning log with several: a name, or the beginning of a key
 };
 
-// Reads a Kernel Tuner cache, T4 results (either plain or gzipped) or a tuning log of Tilewright
-// (docs/formats/recorded_space.md). NotFound: no such file, or no such workload; InvalidArgument
-// says what does not parse and where; else as Database::OpenReader.
+// Reads a Kernel Tuner cache, T4 results, a tuning log of Tilewright or an exported one; texts
+// plain or gzipped (docs/formats/recorded_space.md). NotFound: no such file, or no such workload;
+// InvalidArgument says what does not parse and where; else as Database::OpenReader.
 absl::StatusOr<RecordedFile> ReadRecordedFile(const std::string& path,
                                               const RecordedFileOptions& options);
 

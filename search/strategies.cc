@@ -45,9 +45,10 @@ absl::Span<const StrategyRow> AllStrategies() {
        "mutates and crosses the best measured schedules; expected improvement and the cost model "
        "pick among the offspring",
        {{"initial", 8, kResults,
-         "schedules measured before evolution starts, variants in equal shares"},
+         "schedules measured before evolution starts, drawn from the variants by turns"},
         {"elite", 12, kSome, "best measured schedules that have offspring"},
-        {"pool", 384, kPool, "offspring and fresh samples the model chooses from, per batch"},
+        {"pool", 384, kPool, "offspring and fresh draws the models choose from, per plan"},
+        {"fresh", 512, kPool, "fresh draws that expected improvement chooses from as well"},
         {"random_share", 0.08, kShare, "share of a batch drawn uniformly from the space"},
         {"model_share", 0.2, kShare,
          "share of a batch that the cost model's ranking fills, once trained"},

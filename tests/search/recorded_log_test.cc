@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "db/export.h"
 #include "search/recorded_space.h"
 #include "tests/db/sample_rows.h"
 
@@ -47,6 +50,34 @@ TEST_F(RecordedLogTest, TrialsAreASpaceOfTheirSchedules) {
               ElementsAre(DoubleNear(1, 1e-12), DoubleNear(1.01, 1e-12)));
   EXPECT_EQ(space.configuration(*space.IndexOfKey("tiled{a=4 b=2}")).failure, "wrong output");
   EXPECT_EQ(space.Neighbours(fast).size(), 2);
+}
+
+TEST_F(RecordedLogTest, AnExportIsTheSpaceOfItsLog) {
+  Commit({SampleTrial(10, "tiled{a=1 b=2}", 3e-3), SampleTrial(11, "tiled{a=2 b=2}", 1e-3),
+          FailedTrial(13, "tiled{a=4 b=2}", "wrong output")});
+  const std::string lines = directory_.File("log.jsonl");
+  ASSERT_TRUE(ExportLogToFile(*log_, {}, lines).ok());
+  const absl::StatusOr<RecordedFile> file = Read();
+  const absl::StatusOr<RecordedFile> exported = ReadRecordedFile(lines, {.workload = "qkv"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  EXPECT_EQ(exported->device, file->device);
+  ASSERT_EQ(exported->space->Count(), 3);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(exported->space->configuration(i).key, file->space->configuration(i).key);
+    EXPECT_EQ(exported->space->configuration(i).milliseconds,
+              file->space->configuration(i).milliseconds);
+    EXPECT_EQ(exported->space->configuration(i).samples, file->space->configuration(i).samples);
+  }
+}
+
+TEST_F(RecordedLogTest, NamesTheLineOfAnExportThatDoesNotParse) {
+  const std::string lines = directory_.File("log.jsonl");
+  ASSERT_TRUE(ExportLogToFile(*log_, {}, lines).ok());
+  std::ofstream(lines, std::ios::app) << "{\"kind\":\"trial\"\n";
+  const absl::Status status = ReadRecordedFile(lines, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("log.jsonl:"));
 }
 
 TEST_F(RecordedLogTest, TimesOfDifferentRunsCompareByTheirAnchor) {
