@@ -5,7 +5,7 @@
 namespace tilewright {
 
 void RunClock::Enter(const std::optional<TuningStats>& stats) {
-  const absl::Duration away = absl::Now() - left_;
+  const absl::Duration away = now_() - left_;
   started_ += away;
   phase_started_ += away;
   if (!stats) return;
@@ -14,12 +14,12 @@ void RunClock::Enter(const std::optional<TuningStats>& stats) {
 }
 
 void RunClock::Leave(const std::optional<TuningStats>& stats) {
-  left_ = absl::Now();
+  left_ = now_();
   if (stats) at_left_ = *stats;
 }
 
 void RunClock::EndPhase(const std::string& phase) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = now_();
   const auto known = std::find_if(phases_.begin(), phases_.end(),
                                   [&](const auto& ended) { return ended.first == phase; });
   if (known != phases_.end()) {

@@ -1,6 +1,6 @@
 // The time of one run, by its parts: what was between two of them is not the run's.
 //
-//   RunClock clock;                // the first part begins
+//   RunClock clock(now);           // the first part begins
 //   clock.Leave(stats);            // it ends; other runs have their turns
 //   clock.Enter(stats);            // the next one begins
 //   clock.EndPhase("screening");   // all since the last phase was that
@@ -9,12 +9,12 @@
 #ifndef TILEWRIGHT_SEARCH_RUN_CLOCK_H_
 #define TILEWRIGHT_SEARCH_RUN_CLOCK_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "search/tuning_client.h"
 
@@ -22,12 +22,14 @@ namespace tilewright {
 
 class RunClock {
  public:
-  RunClock() : started_(absl::Now()), phase_started_(started_), left_(started_) {}
+  // `now` says what time it is.
+  explicit RunClock(std::function<absl::Time()> now)
+      : now_(std::move(now)), started_(now_()), phase_started_(started_), left_(started_) {}
 
   void Enter(const std::optional<TuningStats>& stats);
   void Leave(const std::optional<TuningStats>& stats);
   // Of a part that goes on.
-  absl::Duration elapsed() const { return absl::Now() - started_; }
+  absl::Duration elapsed() const { return now_() - started_; }
   // Up to the end of the last part, which no other follows yet.
   absl::Duration elapsed_before() const { return left_ - started_; }
   // When it would have begun, had it been without a break.
@@ -42,6 +44,7 @@ class RunClock {
   double Utilisation(const TuningStats& stats) const;
 
  private:
+  const std::function<absl::Time()> now_;
   absl::Time started_;
   absl::Time phase_started_;
   absl::Time left_;  // the end of the last part

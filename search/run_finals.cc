@@ -1,10 +1,12 @@
 #include "search/run_finals.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "schedule/library_product.h"
 #include "schedule/schedule.h"
+#include "search/run_pace.h"
 
 namespace tilewright {
 namespace {
@@ -14,37 +16,17 @@ bool IsLibraryText(const std::string& text) {
   return schedule.ok() && IsLibrary(*schedule);
 }
 
-// Building, checking and timing, beside the idle.
-constexpr absl::Duration kBurst = absl::Milliseconds(100);
 constexpr int kShortIdleMs = 20;
+constexpr int kNoLimit = std::numeric_limits<int>::max();
 
-absl::Duration TimeOfQualifying(const FinalsRules& rules) {
-  return rules.most_qualifiers * rules.qualifying_rounds *
-         (absl::Milliseconds(rules.qualifying_idle_ms) + kBurst);
-}
-
-bool FitWhole(const FinalsRules& rules, absl::Duration time_left) {
-  return time_left >= TimeOfFinals(rules) - TimeOfQualifying(rules) / 2;
-}
-
-// What of `rules` fits into `time_left`: one finalist, short idles.
-FinalsRules Shortened(FinalsRules rules, absl::Duration time_left) {
-  rules.finalists = 1;
-  rules.most_qualifiers = 1;
-  const absl::Duration share = time_left / ((rules.finalists + 2) * rules.deciding_rounds);
-  const int64_t idle_ms = absl::ToInt64Milliseconds(share - kBurst);
-  rules.idle_ms = static_cast<int>(
-      std::clamp<int64_t>(idle_ms, std::min(kShortIdleMs, rules.idle_ms), rules.idle_ms));
-  return rules;
+absl::Duration ShortIdle(const FinalsRules& rules) {
+  return absl::Milliseconds(std::min(kShortIdleMs, rules.idle_ms));
 }
 
 class Finals {
  public:
   Finals(const FinalsField& field, const FinalsRules& rules, const FinalsCalls& calls)
-      : field_(field),
-        in_haste_(!FitWhole(rules, field.time_left)),
-        rules_(in_haste_ ? Shortened(rules, field.time_left) : rules),
-        calls_(calls) {}
+      : field_(field), rules_(rules), calls_(calls), burst_(field.burst), opening_(field.opening) {}
 
   absl::StatusOr<FinalsOutcome> Hold() {
     absl::StatusOr<std::vector<std::string>> entrants = Qualify();
@@ -58,9 +40,10 @@ class Finals {
     if (!library.ok()) return library.status();
     if (!library->empty()) entrants->push_back(*library);
     calls_.ended(FinalsStage::kLibrary);
-    FinalsOutcome outcome{.library = *std::move(library), .idle_ms = rules_.idle_ms};
+    FinalsOutcome outcome{.library = *std::move(library)};
+    outcome.idle_ms = DecidingIdleMs(static_cast<int>(entrants->size()));
     absl::StatusOr<std::vector<Entrant>> deciding =
-        HoldRounds(*entrants, rules_.deciding_rounds, rules_.idle_ms, field_.seed + 1,
+        HoldRounds(*entrants, rules_.deciding_rounds, outcome.idle_ms, field_.seed + 1,
                    FinalsStage::kDeciding, &outcome.raw);
     calls_.ended(FinalsStage::kDeciding);
     if (!deciding.ok()) return deciding.status();
@@ -76,23 +59,62 @@ class Finals {
   }
 
  private:
+  absl::Duration Left() const { return field_.by - calls_.now() - kSlack * opening_; }
+
+  // How many schedules' bursts surely fit into `time`, `rounds` of each.
+  int Fit(absl::Duration time, int rounds, absl::Duration idle) const {
+    if (time == absl::InfiniteDuration()) return kNoLimit;
+    const absl::Duration each = rounds * (idle + kSlack * burst_);
+    if (each <= absl::ZeroDuration()) return kNoLimit;
+    return static_cast<int>(std::max(0.0, std::min(1e6, absl::FDivDuration(time, each))));
+  }
+
+  absl::Duration Least() const { return LeastTimeOfFinals(rules_, kSlack * burst_); }
+
+  // Beside anchor and default.
+  int MostFinalists() const {
+    const int entrants = Fit(Left(), rules_.deciding_rounds, absl::Milliseconds(rules_.idle_ms));
+    return std::clamp(entrants - 2, 1, rules_.finalists);
+  }
+
+  int MostQualifiers() const {
+    const int qualifiers = Fit(Left() - Least(), rules_.qualifying_rounds,
+                               absl::Milliseconds(rules_.qualifying_idle_ms));
+    return std::min(qualifiers, rules_.most_qualifiers);
+  }
+
+  int DecidingIdleMs(int entrants) const {
+    const absl::Duration left = Left();
+    if (left == absl::InfiniteDuration()) return rules_.idle_ms;
+    const absl::Duration idle = left / (entrants * rules_.deciding_rounds) - kSlack * burst_;
+    return static_cast<int>(absl::ToInt64Milliseconds(
+        std::clamp(idle, ShortIdle(rules_), absl::Milliseconds(rules_.idle_ms))));
+  }
+
   // The finalists beside anchor and default.
   absl::StatusOr<std::vector<std::string>> Qualify() {
-    std::vector<std::string> finalists = ChooseQualifiers(field_.costs, field_.anchor, rules_);
-    if (static_cast<int>(finalists.size()) <= rules_.finalists) return finalists;
+    FinalsRules rules = rules_;
+    rules.finalists = MostFinalists();
+    rules.most_qualifiers = std::max(MostQualifiers(), rules.finalists);
+    std::vector<std::string> chosen = ChooseQualifiers(field_.costs, field_.anchor, rules);
+    if (static_cast<int>(chosen.size()) <= rules.finalists) return chosen;
     v1::FinalsResult raw;
     absl::StatusOr<std::vector<Entrant>> qualifying =
-        HoldRounds(finalists, rules_.qualifying_rounds, rules_.qualifying_idle_ms, field_.seed,
+        HoldRounds(chosen, rules.qualifying_rounds, rules.qualifying_idle_ms, field_.seed,
                    FinalsStage::kQualifying, &raw);
     if (!qualifying.ok()) return qualifying.status();
-    return ChooseFinalists(*qualifying, rules_);
+    rules.finalists = MostFinalists();
+    return ChooseFinalists(*qualifying, rules);
   }
 
   // The library's best algorithm in two short rounds, "" if none runs. Its algorithms differ by
   // much more than such rounds scatter, so they need no long idles.
   absl::StatusOr<std::string> ChooseLibrary() {
     if (field_.library_algorithms.empty()) return std::string();
-    if (in_haste_) {
+    // The best of them then takes part in the deciding rounds.
+    const absl::Duration its_rounds = Least() / 3;
+    if (Fit(Left() - Least() - its_rounds, rules_.qualifying_rounds, ShortIdle(rules_)) <
+        static_cast<int>(field_.library_algorithms.size())) {
       calls_.warn("the library does not compete: the time limit leaves no time for it");
       return std::string();
     }
@@ -117,8 +139,13 @@ class Finals {
     finals.set_rounds(rounds);
     finals.set_idle_ms(idle_ms);
     finals.set_order_seed(order_seed);
+    const absl::Time began = calls_.now();
     absl::StatusOr<v1::FinalsResult> result = calls_.hold(finals, stage);
     if (!result.ok()) return result.status();
+    const int bursts = rounds * static_cast<int>(schedules.size());
+    const absl::Duration took = calls_.now() - began - opening_;
+    burst_ = std::max(took / bursts - absl::Milliseconds(idle_ms), absl::ZeroDuration());
+    opening_ = absl::ZeroDuration();
     *raw = *std::move(result);
     if (raw->has_failure()) {
       return absl::UnavailableError(
@@ -141,17 +168,24 @@ class Finals {
   }
 
   const FinalsField& field_;
-  const bool in_haste_;
   const FinalsRules rules_;
   const FinalsCalls& calls_;
+  absl::Duration burst_;         // beside its idle, as the last rounds were
+  absl::Duration opening_;       // zero: the session is open
   std::string library_failure_;  // of an algorithm, the last
 };
 
 }  // namespace
 
-absl::Duration TimeOfFinals(const FinalsRules& rules) {
-  return TimeOfQualifying(rules) + (rules.finalists + 2) * rules.deciding_rounds *
-                                       (absl::Milliseconds(rules.idle_ms) + kBurst);
+absl::Duration TimeOfFinals(const FinalsRules& rules, absl::Duration burst) {
+  return rules.most_qualifiers * rules.qualifying_rounds *
+             (absl::Milliseconds(rules.qualifying_idle_ms) + burst) +
+         (rules.finalists + 2) * rules.deciding_rounds *
+             (absl::Milliseconds(rules.idle_ms) + burst);
+}
+
+absl::Duration LeastTimeOfFinals(const FinalsRules& rules, absl::Duration burst) {
+  return 3 * rules.deciding_rounds * (ShortIdle(rules) + burst);
 }
 
 absl::StatusOr<FinalsOutcome> HoldFinals(const FinalsField& field, const FinalsRules& rules,

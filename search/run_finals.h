@@ -31,14 +31,20 @@ struct FinalsField {
   std::string default_schedule;
   std::vector<std::string> library_algorithms;  // empty: no library competes
   uint64_t seed = 0;                            // decides the order within rounds
-  // With less than TimeOfFinals needs but for half of the qualifying, screening decides which one
-  // enters, no library competes, and the idles are as short as it takes. The deciding rounds are
-  // always held.
-  absl::Duration time_left = absl::InfiniteDuration();
+  // When they are to be over: as much of the finals as fits before it though every burst takes
+  // kSlack times what the last ones took. With less time fewer qualify, then nobody does and
+  // screening decides who enters, then no library competes, then there are fewer finalists, then
+  // the idles are shorter. One finalist's deciding rounds are always held.
+  absl::Time by = absl::InfiniteFuture();
+  // For `by`, what is expected of
+  absl::Duration burst;    // one burst, beside its idle
+  absl::Duration opening;  // the session, before the first rounds; zero: it is open
 };
 
-// What whole finals take, from the idles and about 100 ms of building, checking and timing a burst.
-absl::Duration TimeOfFinals(const FinalsRules& rules);
+// What whole finals take, and what is held of them however short the time, if a burst takes
+// `burst` beside its idle: building and checking it are a part of that.
+absl::Duration TimeOfFinals(const FinalsRules& rules, absl::Duration burst);
+absl::Duration LeastTimeOfFinals(const FinalsRules& rules, absl::Duration burst);
 
 // What the caller lends.
 struct FinalsCalls {
@@ -46,6 +52,7 @@ struct FinalsCalls {
   std::function<absl::StatusOr<v1::FinalsResult>(const v1::Finals&, FinalsStage)> hold;
   std::function<void(std::string)> warn;
   std::function<void(FinalsStage)> ended;  // also of a stage that needed no rounds
+  std::function<absl::Time()> now;
 };
 
 struct FinalsOutcome {

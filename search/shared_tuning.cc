@@ -1,17 +1,22 @@
 #include "search/shared_tuning.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "search/task_scheduler.h"
 
 namespace tilewright {
 namespace {
 
+// First turns, one run after another, until trials or time are spent; then each run to its end.
+//
+// A time limit is held by keeping, at every moment, what the runs must still do (Need), each step
+// slower by kSlack than this tune's pace lets expect. What is left beside that is the room for
+// further turns. Where there is none, the run at work is ended at once, while its session is open.
 class SharedRuns {
  public:
   SharedRuns(const TunerContext& context, absl::Span<const TuneTask> tasks,
@@ -20,25 +25,21 @@ class SharedRuns {
         tasks_(tasks),
         options_(options),
         calls_(calls),
-        trials_each_(options.each.trials > 0 ? options.each.trials
-                                             : (*FindEffort(options.each.effort))->trials),
+        run_options_(OptionsOfOne(options.each, tasks.size())),
+        trials_each_(TrialsOf(options.each)),
         floor_(std::min(options.floor, trials_each_)),
-        end_(absl::Now() + options.each.time_limit),
+        end_(context.now() + options.each.time_limit),
         states_(tasks.size()),
         scheduler_(Scheduled(context, tasks),
-                   {.floor = floor_, .slice = std::max<int64_t>(32, 2 * options.each.batch)}) {
-    // What is kept for the finals is reckoned from a part of the time.
-    run_options_ = options.each;
-    run_options_.time_limit /= static_cast<int64_t>(tasks.size());
-    screening_end_ = end_ - static_cast<int64_t>(tasks.size()) * FinalsTime(run_options_);
-  }
+                   {.floor = floor_, .slice = std::max<int64_t>(32, 2 * options.each.batch)}) {}
 
   void Run() {
-    if (floor_ == trials_each_) return OneByOne();
-    if (options_.resume) BeginUnfinished();
-    Share();
-    BeginTheRest();
-    HoldFinals();
+    // Equal shares leave nothing to be shared after them: each run goes to its end in one session.
+    if (floor_ < trials_each_) {
+      if (options_.resume) BeginUnfinished();
+      Share();
+    }
+    for (size_t i : EndingOrder()) EndRun(i);
   }
 
  private:
@@ -49,6 +50,12 @@ class SharedRuns {
     int64_t trials = 0;
     TaskShare share;
   };
+
+  // What is kept for the finals is reckoned from a part of the time.
+  static TuneOptions OptionsOfOne(TuneOptions options, size_t tasks) {
+    options.time_limit /= static_cast<int64_t>(tasks);
+    return options;
+  }
 
   static std::vector<ScheduledTask> Scheduled(const TunerContext& context,
                                               absl::Span<const TuneTask> tasks) {
@@ -66,6 +73,47 @@ class SharedRuns {
     return left;
   }
 
+  int64_t Unended() const {
+    return std::count_if(states_.begin(), states_.end(),
+                         [](const State& state) { return !state.ended; });
+  }
+
+  // ---- The plan
+
+  // What a task must still do: a first batch, finals, and a session for them.
+  absl::Duration Need(size_t i) const {
+    const State& state = states_[i];
+    if (state.ended) return absl::ZeroDuration();
+    const bool measured = state.run != nullptr && state.run->best_seconds().has_value();
+    const StepTimes step = measured ? state.run->steps() : longest_;
+    absl::Duration need = FinalsReserve(run_options_, step.burst);
+    if (!measured) need += kSlack * LeastFirstBatch(run_options_) * step.trial;
+    if (at_work_ != i) need += kSlack * step.opening;
+    return need;
+  }
+
+  absl::Duration NeedOfAll() const {
+    absl::Duration need;
+    for (size_t i = 0; i < states_.size(); ++i) need += Need(i);
+    return need;
+  }
+
+  // What no run must have.
+  absl::Duration Room() const { return end_ - context_.now() - NeedOfAll(); }
+
+  // Its finals get what is kept for them, or their part where the time is short; the last run's get
+  // all that is left.
+  absl::Time EndOfFinals(size_t i) const {
+    if (Unended() == 1 || end_ == absl::InfiniteFuture()) return end_;
+    const absl::Time now = context_.now();
+    const absl::Duration left = std::max(end_ - now, absl::ZeroDuration());
+    const absl::Duration all = NeedOfAll();
+    const double part = all > left ? absl::FDivDuration(left, all) : 1;
+    return now + part * Need(i);
+  }
+
+  // ---- Runs
+
   TaskProgress ProgressOf(size_t i) const {
     const TuningRun* run = states_[i].run.get();
     if (run == nullptr) return {.finished = states_[i].ended};
@@ -77,28 +125,19 @@ class SharedRuns {
             .finished = run->exhausted()};
   }
 
+  void Show(size_t i, TuneProgress progress) {
+    if (!calls_.progress) return;
+    progress.left.reset();  // of this turn alone
+    if (end_ != absl::InfiniteFuture())
+      progress.left = std::max(absl::ZeroDuration(), end_ - context_.now());
+    calls_.progress(i, progress);
+  }
+
   void End(size_t i, absl::StatusOr<TuneReport> report) {
+    states_[i].run.reset();
     states_[i].ended = true;
     if (report.ok()) report->share = states_[i].share;
     if (calls_.ended) calls_.ended(i, std::move(report));
-  }
-
-  void UseContext(size_t i) {
-    State& state = states_[i];
-    state.share.weight = tasks_[i].weight;
-    state.context = context_;
-    state.context.progress = [this, i](const TuneProgress& progress) { Show(i, progress); };
-  }
-
-  // A run that cannot begin ends its task.
-  void Begin(size_t i, const std::optional<Id>& resume) {
-    State& state = states_[i];
-    UseContext(i);
-    absl::StatusOr<std::unique_ptr<TuningRun>> run =
-        TuningRun::Begin(state.context, tasks_[i], run_options_, resume);
-    if (!run.ok()) return End(i, run.status());
-    state.run = *std::move(run);
-    state.share.resumed = state.trials = state.run->trials();
   }
 
   // The run to go on with, if that is asked for.
@@ -107,31 +146,17 @@ class SharedRuns {
     return FindUnfinishedRun(*context_.log, tasks_[i], context_.target);
   }
 
-  // Equal shares: nothing is left to be shared after them, so each run goes to its end, finals
-  // included, in one session. What time is left is shared by the workloads that are left.
-  void OneByOne() {
-    for (size_t i = 0; i < tasks_.size() && !Stopped(); ++i) {
-      if (EndIfLate(i)) continue;
-      const absl::StatusOr<std::optional<Id>> unfinished = Unfinished(i);
-      if (!unfinished.ok()) {
-        End(i, unfinished.status());
-        continue;
-      }
-      State& state = states_[i];
-      UseContext(i);
-      TuneOptions options = options_.each;
-      options.time_limit = (end_ - absl::Now()) / static_cast<int64_t>(tasks_.size() - i);
-      absl::StatusOr<TuneReport> report =
-          TuneWorkload(state.context, tasks_[i], options, *unfinished);
-      if (report.ok()) state.share.floor = report->trials;
-      End(i, std::move(report));
-    }
-  }
-
-  bool EndIfLate(size_t i) {
-    if (absl::Now() < end_) return false;
-    End(i, absl::DeadlineExceededError("not begun, the time limit was over"));
-    return true;
+  // A run that cannot begin ends its task.
+  void Begin(size_t i, const std::optional<Id>& resume) {
+    State& state = states_[i];
+    state.share.weight = tasks_[i].weight;
+    state.context = context_;
+    state.context.progress = [this, i](const TuneProgress& progress) { Show(i, progress); };
+    absl::StatusOr<std::unique_ptr<TuningRun>> run =
+        TuningRun::Begin(state.context, tasks_[i], run_options_, resume);
+    if (!run.ok()) return End(i, run.status());
+    state.run = *std::move(run);
+    state.share.resumed = state.trials = state.run->trials();
   }
 
   void BeginUnfinished() {
@@ -146,17 +171,33 @@ class SharedRuns {
     }
   }
 
-  void Show(size_t i, TuneProgress progress) {
-    if (!calls_.progress) return;
-    progress.left.reset();  // of this turn alone
-    if (end_ != absl::InfiniteFuture())
-      progress.left = std::max(absl::ZeroDuration(), end_ - absl::Now());
-    calls_.progress(i, progress);
+  // The devices are this run's from now on.
+  void PutToWork(size_t i) {
+    if (at_work_ && at_work_ != i && states_[*at_work_].run != nullptr)
+      states_[*at_work_].run->Suspend();
+    at_work_ = i;
   }
 
-  // Turns until trials or time are spent.
+  // Up to `more` trials, in one of `parts` equal parts of the room that there is. Returns how many
+  // it brought. A run that fails ends its task.
+  int64_t Screen(size_t i, int64_t more, int64_t parts) {
+    State& state = states_[i];
+    const int64_t before = state.trials;
+    const absl::Time began = context_.now();
+    PutToWork(i);
+    state.run->Expect(longest_);
+    const auto until = [&] { return began + (context_.now() - began + Room()) / parts; };
+    const absl::Status screened = state.run->Screen(state.trials + more, until);
+    state.trials = state.run->trials();
+    longest_.RaiseTo(state.run->steps());
+    if (!screened.ok()) End(i, state.run->Finish(screened, end_));
+    return state.trials - before;
+  }
+
+  // ---- Turns
+
   void Share() {
-    while (!Stopped() && absl::Now() < screening_end_) {
+    while (!Stopped() && Room() > absl::ZeroDuration()) {
       std::optional<TaskTurn> turn = scheduler_.Next();
       if (!turn) return;
       // The floor holds whatever resumed runs have spent.
@@ -170,11 +211,11 @@ class SharedRuns {
   void TakeTurn(const TaskTurn& turn) {
     State& state = states_[turn.task];
     if (state.run == nullptr) Begin(turn.task, std::nullopt);
-    const int64_t before = state.trials;
-    if (state.run != nullptr)
-      Screen(turn.task, turn.trials,
-             turn.reason == TaskTurn::Reason::kFloor ? EndOfFloorTurn() : screening_end_);
-    const int64_t brought = state.trials - before;
+    int64_t brought = 0;
+    if (state.run != nullptr) {
+      const bool floor = turn.reason == TaskTurn::Reason::kFloor;
+      brought = Screen(turn.task, turn.trials, floor ? BelowFloor() : 1);
+    }
     (turn.reason == TaskTurn::Reason::kFloor  ? state.share.floor
      : turn.reason == TaskTurn::Reason::kGain ? state.share.gain
                                               : state.share.patrol) += brought;
@@ -184,64 +225,67 @@ class SharedRuns {
     scheduler_.Record(turn.task, progress);
   }
 
-  // A run that fails ends its task.
-  void Screen(size_t i, int64_t more, absl::Time until) {
+  int64_t BelowFloor() const {
+    return std::count_if(states_.begin(), states_.end(), [this](const State& state) {
+      return !state.ended && state.trials < floor_;
+    });
+  }
+
+  // ---- The end
+
+  // First the run whose session is open, last those that have most to gain from time that the
+  // others leave: those not begun.
+  std::vector<size_t> EndingOrder() const {
+    std::vector<std::pair<double, size_t>> order;
+    for (size_t i = 0; i < states_.size(); ++i) {
+      const double last = states_[i].run == nullptr ? std::numeric_limits<double>::infinity()
+                                                    : scheduler_.ExpectedGain(i, 1);
+      order.emplace_back(at_work_ == i ? -1 : last, i);
+    }
+    std::stable_sort(order.begin(), order.end());
+    std::vector<size_t> tasks;
+    for (const auto& [gain, i] : order) tasks.push_back(i);
+    return tasks;
+  }
+
+  // Screens in its part of the room, if there is any, and holds the finals.
+  void EndRun(size_t i) {
     State& state = states_[i];
-    // What is with a worker then comes back in the time that one candidate may take.
-    const absl::Time give_up = until + run_options_.build_timeout + run_options_.run_timeout;
-    const absl::Status screened = state.run->Screen(state.trials + more, until, give_up);
-    state.trials = state.run->trials();
-    if (!screened.ok()) Finish(i, screened, end_);
-  }
-
-  void Finish(size_t i, const absl::Status& screened, absl::Time by) {
-    absl::StatusOr<TuneReport> report = states_[i].run->Finish(screened, by);
-    states_[i].run.reset();
-    End(i, std::move(report));
-  }
-
-  // The time that is left is shared by the workloads below the floor.
-  absl::Time EndOfFloorTurn() const {
-    int64_t below = 0;
-    for (const State& state : states_) below += !state.ended && state.trials < floor_;
-    const absl::Time now = absl::Now();
-    return now + (screening_end_ - now) / std::max<int64_t>(1, below);
-  }
-
-  // However short the time, a workload that is begun measures a batch.
-  void BeginTheRest() {
-    for (size_t i = 0; i < tasks_.size() && !Stopped(); ++i) {
-      State& state = states_[i];
-      if (state.run != nullptr || state.ended) continue;
-      if (EndIfLate(i)) continue;
-      Begin(i, std::nullopt);
-      if (state.run == nullptr) continue;
-      Screen(i, floor_, absl::Now());
-      state.share.floor = state.trials;
+    if (state.ended || (state.run == nullptr && Stopped())) return;
+    if (state.run == nullptr) {
+      if (context_.now() >= end_)
+        return End(i, absl::DeadlineExceededError("not begun, the time limit was over"));
+      const absl::StatusOr<std::optional<Id>> unfinished = Unfinished(i);
+      if (!unfinished.ok()) return End(i, unfinished.status());
+      Begin(i, *unfinished);
+      if (state.run == nullptr) return;
     }
-  }
-
-  void HoldFinals() {
-    int64_t left = std::count_if(states_.begin(), states_.end(),
-                                 [](const State& state) { return state.run != nullptr; });
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-      if (states_[i].run == nullptr) continue;
-      const absl::Time now = absl::Now();
-      Finish(i, absl::OkStatus(), now + (end_ - now) / left--);
+    const int64_t to_floor = std::max<int64_t>(0, floor_ - state.trials);
+    const int64_t more = floor_ == trials_each_ ? to_floor : std::max(to_floor, TrialsLeft());
+    if (more > 0) {
+      const int64_t brought = Screen(i, more, Unended());
+      state.share.floor += std::min(brought, to_floor);
+      state.share.gain += brought - std::min(brought, to_floor);
     }
+    if (state.run == nullptr) return;
+    PutToWork(i);
+    const absl::StatusOr<TuneReport> report = state.run->Finish(absl::OkStatus(), EndOfFinals(i));
+    longest_.RaiseTo(state.run->steps());
+    End(i, report);
   }
 
   const TunerContext& context_;
   const absl::Span<const TuneTask> tasks_;
   const SharedTuning& options_;
   const SharedTuningCalls& calls_;
-  TuneOptions run_options_;
+  const TuneOptions run_options_;
   const int64_t trials_each_;
   const int64_t floor_;
   const absl::Time end_;
-  absl::Time screening_end_;
   std::vector<State> states_;
   TaskScheduler scheduler_;
+  std::optional<size_t> at_work_;  // whose session is open
+  StepTimes longest_;              // that steps took in this tune
 };
 
 }  // namespace

@@ -5,8 +5,9 @@
 //
 // Each workload has a run of its own, begun at its first turn, so that it knows what the earlier
 // ones have measured by then; a turn advances one run (TuningRun), and between turns the others
-// wait in memory. When the budget is spent the finals are held, run after run. A kill leaves the
-// runs in the log as any run is left, and each is resumed by itself.
+// wait in memory. When the budget is spent the finals are held, run after run. Where the time is
+// too short for turns each run goes to its end, finals included, in its first session. A kill
+// leaves the runs in the log as any run is left, and each is resumed by itself.
 #ifndef TILEWRIGHT_SEARCH_SHARED_TUNING_H_
 #define TILEWRIGHT_SEARCH_SHARED_TUNING_H_
 
@@ -23,7 +24,8 @@ namespace tilewright {
 struct SharedTuning {
   // As for a lone workload, but that `trials` (or what the effort says) times the number of
   // workloads is what all have together, and that the time limit is for all of them, finals
-  // included. With a time limit what counts is the gain per second, else per trial.
+  // included; what one must do is then done for each that is begun before it is over. With a time
+  // limit what counts is the gain per second, else per trial.
   TuneOptions each;
   // Trials that each workload gets first. From `trials` up the shares are equal, and the workloads
   // are tuned one after another.

@@ -40,12 +40,24 @@ absl::StatusOr<const Effort*> FindEffort(const std::string& name) {
       absl::StrCat("unknown effort `", name, "`; efforts are ", absl::StrJoin(known, ", ")));
 }
 
-absl::Duration FinalsTime(const TuneOptions& options) {
-  if (!options.run_finals) return absl::ZeroDuration();
+int64_t TrialsOf(const TuneOptions& options) {
+  return options.trials > 0 ? options.trials : (*FindEffort(options.effort))->trials;
+}
+
+FinalsRules FinalsRulesOf(const TuneOptions& options) {
   FinalsRules rules = (*FindEffort(options.effort))->finals;
   if (options.rounds > 0) rules.deciding_rounds = options.rounds;
-  return std::min(TimeOfFinals(rules), 0.4 * options.time_limit);
+  return rules;
 }
+
+absl::Duration FinalsReserve(const TuneOptions& options, absl::Duration burst) {
+  if (!options.run_finals) return absl::ZeroDuration();
+  const FinalsRules rules = FinalsRulesOf(options);
+  return std::max(LeastTimeOfFinals(rules, kSlack * burst),
+                  std::min(TimeOfFinals(rules, kSlack * burst), 0.4 * options.time_limit));
+}
+
+int LeastFirstBatch(const TuneOptions& options) { return (options.batch + 3) / 4; }
 
 std::string TuneOptions::ToJson() const {
   const nlohmann::json json = {{"strategy", strategy},

@@ -24,7 +24,7 @@ namespace {
 class Tuner : public TuningRun {
  public:
   Tuner(const TunerContext& context, const TuneTask& task, TuneOptions options)
-      : context_(context), task_(task), options_(std::move(options)) {}
+      : context_(context), task_(task), options_(std::move(options)), clock_(context.now) {}
 
   absl::Status Start(const std::optional<Id>& resume) {
     const absl::Status status = resume ? Resume(*resume) : Begin();
@@ -35,8 +35,8 @@ class Tuner : public TuningRun {
   // Screening and finals in one go, under the options' limits.
   absl::StatusOr<TuneReport> RunToTheEnd() {
     const absl::Time end = clock_.started() + options_.time_limit;
-    const absl::Time deadline = end - FinalsTime(options_);
-    return Finish(Screen(trial_limit_, deadline, deadline), end);
+    const auto until = [&] { return end - FinalsReserve(options_, steps().burst); };
+    return Finish(Screen(trial_limit_, until), end);
   }
 
   absl::StatusOr<TuneReport> Finish(const absl::Status& screened, absl::Time by) override {
@@ -59,6 +59,9 @@ class Tuner : public TuningRun {
   }
   bool exhausted() const override { return exhausted_; }
   absl::Duration elapsed() const override { return clock_.elapsed_before(); }
+  StepTimes steps() const override { return pace_.steps().known() ? pace_.steps() : expected_; }
+  void Expect(const StepTimes& steps) override { expected_ = steps; }
+  void Suspend() override { session_open_ = false; }
 
  private:
   bool Stopped() const { return context_.stop != nullptr && context_.stop->load(); }
@@ -74,9 +77,8 @@ class Tuner : public TuningRun {
     results_.emplace(space_->DefaultSchedule().ToString());
     absl::StatusOr<const Effort*> effort = FindEffort(options_.effort);
     if (!effort.ok()) return effort.status();
-    rules_ = (*effort)->finals;
-    if (options_.rounds > 0) rules_.deciding_rounds = options_.rounds;
-    trial_limit_ = options_.trials > 0 ? options_.trials : (*effort)->trials;
+    rules_ = FinalsRulesOf(options_);
+    trial_limit_ = TrialsOf(options_);
     absl::StatusOr<SearchStart> start = FindSearchStart(
         context_.log, *space_, TargetKey(context_.target), task_.regime.ToString(task_.workload));
     if (!start.ok()) return start.status();
@@ -204,33 +206,36 @@ class Tuner : public TuningRun {
   // back.
   int LowWater() const { return context_.target.backend == "host" ? 0 : options_.batch; }
 
-  absl::Status Screen(int64_t trials, absl::Time until, absl::Time give_up) override {
+  absl::Status Screen(int64_t trials, const std::function<absl::Time()>& until) override {
     trial_limit_ = trials;
     if (!screening_begun_) trials_before_ = results_->trials();
     clock_.Enter(Stats());
     screening_begun_ = true;
     Report(TuneProgress::Phase::kStarting);
-    screening_started_ = absl::Now();
-    const absl::Status status = ScreenUntil(until, give_up);
-    screening_time_ += absl::Now() - screening_started_;
+    screening_started_ = context_.now();
+    pace_.BeginTurn(screening_started_);
+    const absl::Status status = ScreenUntil(until);
+    screening_time_ += context_.now() - screening_started_;
     if (status.ok()) clock_.EndPhase("screening");
     clock_.Leave(Stats());
     return status;
   }
 
-  absl::Status ScreenUntil(absl::Time until, absl::Time give_up) {
-    // However short the time, something is measured: the anchor and what else its batch has. That
-    // takes no longer than one candidate may; without a worker nothing comes.
-    const absl::Time last = until + options_.build_timeout + options_.run_timeout;
+  absl::Status ScreenUntil(const std::function<absl::Time()>& until) {
+    // No result takes longer than one candidate may; without a worker nothing comes.
+    const absl::Duration patience = options_.build_timeout + options_.run_timeout;
+    absl::Time heard = screening_started_;  // of a result
     while (!Stopped()) {
-      const absl::Time now = absl::Now();
-      const bool nothing_yet = results_->costs().empty();
-      if (now >= (nothing_yet ? last : give_up)) break;
-      if (in_flight_ <= LowWater() && !exhausted_ && (nothing_yet || now < until)) {
-        if (absl::Status status = ProposeBatch(); !status.ok()) return status;
+      const absl::Time now = context_.now();
+      const absl::Time end = until();
+      if (now >= std::max(end, heard + patience)) break;
+      if (in_flight_ <= LowWater() && !exhausted_) {
+        if (absl::Status status = ProposeBatch(Fitting(end - now)); !status.ok()) return status;
       }
       if (in_flight_ == 0) break;
+      const int64_t before = results_->trials();
       if (absl::Status status = Receive(absl::Milliseconds(200)); !status.ok()) return status;
+      if (results_->trials() > before) heard = context_.now();
       if (clock_.phases().empty() && results_->trials() > trials_before_)
         clock_.EndPhase("first trial");
       Report(TuneProgress::Phase::kScreening);
@@ -238,14 +243,30 @@ class Tuner : public TuningRun {
     return absl::OkStatus();
   }
 
+  // How many schedules, at most a batch, are expected to be measured in `time`, each slower than
+  // expected by kSlack. Before the pace is known, and however short the time, the first
+  // LeastFirstBatch are proposed; at its end fewer are not worth a batch.
+  int Fitting(absl::Duration time) const {
+    if (time == absl::InfiniteDuration()) return options_.batch;
+    const int least = LeastFirstBatch(options_);
+    const bool nothing_yet = results_->costs().empty();
+    const StepTimes step = steps();
+    if (!step.known()) return nothing_yet && in_flight_ > 0 ? 0 : least;
+    const absl::Duration opening = session_open_ ? absl::ZeroDuration() : step.opening;
+    const absl::Duration before = std::max(opening, in_flight_ * step.trial);
+    const double fit = absl::FDivDuration(time - kSlack * before, kSlack * step.trial);
+    if (fit < least) return nothing_yet && in_flight_ == 0 ? least : 0;
+    return static_cast<int>(std::min<double>(options_.batch, fit));
+  }
+
   std::optional<TuningStats> Stats() {
     const absl::StatusOr<TuningStats> stats = context_.client->Stats(spec_.run_id());
     return stats.ok() ? std::optional<TuningStats>(*stats) : std::nullopt;
   }
 
-  absl::Status ProposeBatch() {
+  absl::Status ProposeBatch(int most) {
     const int64_t left = trial_limit_ - results_->trials() - in_flight_;
-    const int count = static_cast<int>(std::min<int64_t>(options_.batch, left));
+    const int count = static_cast<int>(std::min<int64_t>(most, left));
     if (count <= 0) return absl::OkStatus();
     const Batch batch = search_->Propose(count);
     if (!search_->training_status().ok())
@@ -269,6 +290,8 @@ class Tuner : public TuningRun {
       switch (event.kind) {
         case TuningEvent::Kind::kTrial:
           --in_flight_;
+          session_open_ = true;
+          pace_.AddTrial(context_.now(), static_cast<int64_t>(event.trial.measured_unix_ns()));
           if (absl::Status status = CommitResult(FactsOf(event.trial)); !status.ok()) return status;
           break;
         case TuningEvent::Kind::kLate:
@@ -315,6 +338,8 @@ class Tuner : public TuningRun {
 
   // Waits for the rounds, at most until the run is told to stop.
   absl::StatusOr<v1::FinalsResult> HoldRounds(const v1::Finals& finals, FinalsStage stage) {
+    const absl::Time began = context_.now();
+    const absl::Duration opening = session_open_ ? absl::ZeroDuration() : steps().opening;
     absl::StatusOr<std::string> id = context_.client->Finals(spec_.run_id(), finals);
     if (!id.ok()) return id.status();
     while (!finals_.contains(*id)) {
@@ -323,6 +348,9 @@ class Tuner : public TuningRun {
       Report(stage == FinalsStage::kDeciding ? TuneProgress::Phase::kDeciding
                                              : TuneProgress::Phase::kQualifying);
     }
+    session_open_ = true;
+    pace_.AddRounds(int64_t{finals.rounds()} * finals.schedules_size(),
+                    absl::Milliseconds(finals.idle_ms()), context_.now() - began - opening);
     return finals_[*id];
   }
 
@@ -337,7 +365,9 @@ class Tuner : public TuningRun {
          LibrarySchedules(task_.workload, context_.target, task_.regime.at, context_.libraries)) {
       field.library_algorithms.push_back(schedule.ToString());
     }
-    field.time_left = std::max(by - absl::Now(), absl::ZeroDuration());
+    field.by = by;
+    field.burst = steps().burst;
+    if (!session_open_) field.opening = steps().opening;
     const FinalsCalls calls{.hold = [&](const v1::Finals& finals,
                                         FinalsStage stage) { return HoldRounds(finals, stage); },
                             .warn = [&](std::string warning) { Warn(std::move(warning)); },
@@ -347,7 +377,8 @@ class Tuner : public TuningRun {
                                                   : stage == FinalsStage::kLibrary
                                                       ? "choosing the library's algorithm"
                                                       : "deciding");
-                                }};
+                                },
+                            .now = context_.now};
     absl::StatusOr<FinalsOutcome> outcome = HoldFinals(field, rules_, calls);
     if (absl::IsCancelled(outcome.status())) return absl::OkStatus();
     if (!outcome.ok()) return outcome.status();
@@ -429,13 +460,13 @@ class Tuner : public TuningRun {
       progress.best_seconds = results_->Seconds(*best);
     }
     const double screening =
-        absl::ToDoubleSeconds(screening_time_ + absl::Now() - screening_started_);
+        absl::ToDoubleSeconds(screening_time_ + context_.now() - screening_started_);
     if (phase == TuneProgress::Phase::kScreening && screening > 0 &&
         results_->trials() > trials_before_) {
       progress.trials_per_second = (results_->trials() - trials_before_) / screening;
       const absl::Duration rest =
           absl::Seconds((trial_limit_ - results_->trials()) / progress.trials_per_second) +
-          FinalsTime(options_);
+          FinalsReserve(options_, steps().burst);
       progress.left =
           std::min(rest, std::max(absl::ZeroDuration(), options_.time_limit - clock_.elapsed()));
     }
@@ -511,6 +542,9 @@ class Tuner : public TuningRun {
   const TuneTask& task_;
   TuneOptions options_;
   RunClock clock_;
+  RunPace pace_;
+  StepTimes expected_;         // by what other runs measured
+  bool session_open_ = false;  // on a device
   bool screening_begun_ = false;
   absl::Time screening_started_;
   absl::Duration screening_time_;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "db/database.h"
@@ -36,6 +37,7 @@
 #include "schedule/variant.h"
 #include "schedule/workload.h"
 #include "search/finals.h"
+#include "search/run_pace.h"
 #include "search/strategy.h"
 #include "search/tuning_client.h"
 
@@ -70,8 +72,10 @@ struct TuneOptions {
   std::string effort = "standard";
   int64_t trials = 0;  // 0: what the effort says
   int rounds = 0;      // that decide in the finals; 0: what the effort says
-  // Finals included. A run that it leaves no time for still measures its first batch, if that is
-  // back within the timeouts of one candidate, and holds the deciding rounds.
+  // Finals included. What is begun, beyond what a run must do, is what would end in time though it
+  // took kSlack times as long as this run's pace lets expect (run_pace.h). A run must measure a
+  // quarter of a batch, if its results come within the timeouts of one candidate, and hold the
+  // deciding rounds of one finalist.
   absl::Duration time_limit = absl::InfiniteDuration();
   uint64_t seed = 1;
   int batch = 16;
@@ -153,6 +157,7 @@ struct TunerContext {
   std::string job;                                    // id of the job, "" for a lone run
   const std::atomic<bool>* stop = nullptr;            // true: end with the best so far
   std::function<void(const TuneProgress&)> progress;  // may be null; called often
+  std::function<absl::Time()> now = absl::Now;        // what limits of time are held to
 };
 
 // Stores workload and target before a run names them. The log's writer must be in the caller's
@@ -170,10 +175,17 @@ class TuningRun {
                                                           const TuneOptions& options,
                                                           const std::optional<Id>& resume);
   virtual ~TuningRun() = default;
+  // What steps took in other runs: expected of this one until it has measured its own.
+  virtual void Expect(const StepTimes& steps) = 0;
   // Screens until the run has `trials` in all, nothing is left to propose, or it is told to stop.
-  // Proposes nothing after `until`, but for a run that has measured nothing; then waits for what is
-  // with workers, at most until `give_up`. After an error only Finish may follow.
-  virtual absl::Status Screen(int64_t trials, absl::Time until, absl::Time give_up) = 0;
+  // Proposes what should be measured before `until` though it took kSlack times as long; a run that
+  // has measured nothing proposes LeastFirstBatch whatever `until` says. `until` is asked again and
+  // again, since what is kept for later steps follows the pace. What is with workers then is waited
+  // for as long as results come within the timeouts of one candidate. After an error only Finish
+  // may follow.
+  virtual absl::Status Screen(int64_t trials, const std::function<absl::Time()>& until) = 0;
+  // Another run has the devices from now on: this one's session there ends.
+  virtual void Suspend() = 0;
   // Holds the finals in the time to `by`, ends the run and reports; once. `screened`: how the
   // screening ended; an error is returned.
   virtual absl::StatusOr<TuneReport> Finish(const absl::Status& screened, absl::Time by) = 0;
@@ -182,10 +194,19 @@ class TuningRun {
   virtual std::optional<double> best_seconds() const = 0;  // screened; absent: nothing succeeded
   virtual bool exhausted() const = 0;                      // nothing is left to propose
   virtual absl::Duration elapsed() const = 0;              // in its own parts
+  virtual StepTimes steps() const = 0;                     // what it takes for its next ones
 };
 
-// What of the time limit is kept for the finals. Precondition: the options name an effort.
-absl::Duration FinalsTime(const TuneOptions& options);
+// Screening trials of a workload with such options. Precondition: they name an effort.
+int64_t TrialsOf(const TuneOptions& options);
+// How a run with such options decides. Precondition: they name an effort.
+FinalsRules FinalsRulesOf(const TuneOptions& options);
+// What of the time limit is kept for the finals if a burst takes `burst` beside its idle: enough
+// for whole ones, but at most 0.4 of it where that is enough for the least. Zero: none are held.
+// Precondition: the options name an effort.
+absl::Duration FinalsReserve(const TuneOptions& options, absl::Duration burst);
+// A quarter of a batch: what a run with a time limit proposes first, however short that is.
+int LeastFirstBatch(const TuneOptions& options);
 
 // The least seconds that the device's peaks allow one call of a task.
 double TaskLimitSeconds(const TuneTask& task, const Target& target);

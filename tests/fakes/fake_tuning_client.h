@@ -1,6 +1,7 @@
 // A TuningClient without a fleet: every proposed schedule is "measured" at once by a function of
 // the test's, and committed to a real log through the real sink. Finals are the same function with
-// a little noise. Several runs may be started; each has its own queue and events.
+// a little noise. Several runs may be started; each has its own queue and events. With `steps` set
+// the client has a clock of its own, which each step moves on.
 #ifndef TILEWRIGHT_TESTS_FAKES_FAKE_TUNING_CLIENT_H_
 #define TILEWRIGHT_TESTS_FAKES_FAKE_TUNING_CLIENT_H_
 
@@ -15,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "search/log_sink.h"
+#include "search/run_pace.h"
 #include "search/tuning_client.h"
 
 namespace tilewright {
@@ -36,6 +38,9 @@ class FakeTuningClient : public TuningClient {
   bool has_worker = true;             // false: nothing comes back
   std::vector<std::string> proposed;  // all schedules, in order
   std::vector<v1::Finals> finals;     // all requests
+  absl::Time now = absl::UnixEpoch();
+  std::function<StepTimes()> steps;  // what the next step takes; empty: no time passes
+  int openings = 0;                  // of sessions, with `steps`
 
   absl::Status StartRun(const v1::RunSpec& spec, const std::string&,
                         const RunRow& record) override {
@@ -70,6 +75,11 @@ class FakeTuningClient : public TuningClient {
                                      const v1::Finals& request) override {
     Run& run = runs_[run_id];
     finals.push_back(request);
+    if (steps) {
+      OpenSession(run_id);
+      now += request.rounds() * request.schedules_size() *
+             (absl::Milliseconds(request.idle_ms()) + steps().burst);
+    }
     TuningEvent event{.kind = TuningEvent::Kind::kFinals};
     event.finals.set_trial_id(Bytes());
     for (const std::string& schedule : request.schedules()) {
@@ -88,10 +98,15 @@ class FakeTuningClient : public TuningClient {
     Run& run = runs_[run_id];
     while (has_worker && !run.queue.empty()) {
       if (committed_ == dies_after) return absl::UnavailableError("killed");
+      if (steps) {
+        OpenSession(run_id);
+        now += steps().trial;
+      }
       CommitBatch batch;
       v1::TrialResult result;
       result.set_trial_id(Bytes());
       result.set_schedule(run.queue.front());
+      if (steps) result.set_measured_unix_ns(static_cast<uint64_t>(absl::ToUnixNanos(now)));
       run.queue.pop_front();
       const FakeMeasurement measured = measure_(result.schedule());
       if (measured.failure.empty()) {
@@ -107,6 +122,7 @@ class FakeTuningClient : public TuningClient {
       if (!fates.ok()) return fates.status();
       ++committed_;
       run.events.push_back({.kind = TuningEvent::Kind::kTrial, .trial = result, .device = device_});
+      if (steps) break;  // so that each is heard of at its time
     }
     return std::exchange(run.events, {});
   }
@@ -129,6 +145,14 @@ class FakeTuningClient : public TuningClient {
     std::vector<TuningEvent> events;
   };
 
+  // Each change of run opens one.
+  void OpenSession(const std::string& run_id) {
+    if (run_id == session_of_) return;
+    session_of_ = run_id;
+    ++openings;
+    now += steps().opening;
+  }
+
   std::string Bytes() {
     const Id id = Id::Random();
     return std::string(id.bytes.begin(), id.bytes.end());
@@ -139,6 +163,7 @@ class FakeTuningClient : public TuningClient {
   EnrolledDevice device_{
       .worker_name = "fake", .device_uuid = "uuid", .toolchain_id = "test", .timer = "clock"};
   std::map<std::string, Run> runs_;
+  std::string session_of_;  // run id
   std::mt19937_64 random_{1};
   int committed_ = 0;
 };

@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "search/run_pace.h"
+
 namespace tilewright {
 namespace {
 
@@ -22,6 +24,9 @@ class RunFinalsTest : public ::testing::Test {
         .hold = [&](const v1::Finals& finals,
                     FinalsStage stage) -> absl::StatusOr<v1::FinalsResult> {
           if (stage == stopped_at_) return absl::CancelledError("stopped");
+          now_ += opening_ + finals.rounds() * finals.schedules_size() *
+                                 (absl::Milliseconds(finals.idle_ms()) + burst_);
+          opening_ = absl::ZeroDuration();
           v1::FinalsResult result;
           std::vector<std::string>& entered = entered_[stage];
           for (const std::string& schedule : finals.schedules()) {
@@ -40,7 +45,8 @@ class RunFinalsTest : public ::testing::Test {
           return result;
         },
         .warn = [&](std::string warning) { warnings_.push_back(std::move(warning)); },
-        .ended = [&](FinalsStage stage) { ended_.push_back(stage); }};
+        .ended = [&](FinalsStage stage) { ended_.push_back(stage); },
+        .now = [&] { return now_; }};
     return HoldFinals(field, rules_, calls);
   }
 
@@ -62,6 +68,9 @@ class RunFinalsTest : public ::testing::Test {
   std::map<FinalsStage, std::vector<std::string>> entered_;
   std::vector<FinalsStage> ended_;
   std::vector<std::string> warnings_;
+  absl::Time now_ = absl::UnixEpoch();
+  absl::Duration burst_ = absl::Milliseconds(100);  // beside its idle
+  absl::Duration opening_;                          // before the first rounds
 };
 
 TEST_F(RunFinalsTest, TheBestOfTheQualifyingRoundsMeetTheAnchor) {
@@ -80,15 +89,62 @@ TEST_F(RunFinalsTest, TheBestOfTheQualifyingRoundsMeetTheAnchor) {
 TEST_F(RunFinalsTest, WithoutTimeToQualifyScreeningDecidesWhoEnters) {
   FinalsField field = Field();
   field.library_algorithms = {"contraction.library{name=cublaslt algo=0}"};
-  field.time_left = absl::Seconds(3);
+  field.burst = burst_;
+  field.by = now_ + absl::Seconds(4.2);
   const absl::StatusOr<FinalsOutcome> outcome = Hold(field);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_THAT(entered_[FinalsStage::kQualifying], IsEmpty());
   EXPECT_THAT(entered_[FinalsStage::kLibrary], IsEmpty());
   EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "d{}"));
-  // 3 s / (3 entrants * 6 rounds) = 166 ms, of which 100 ms are the burst.
-  EXPECT_EQ(outcome->idle_ms, 66);
+  // 4.2 s / (2 entrants * 6 rounds) = 350 ms, of which three times 100 ms are kept for the burst.
+  EXPECT_EQ(outcome->idle_ms, 50);
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("leaves no time for it")));
+}
+
+TEST_F(RunFinalsTest, AsManyQualifyAndEnterAsSurelyFit) {
+  // The least, 3 entrants * 6 rounds * (20 + 3 * 100 ms), is 5.76 s; each that qualifies takes at
+  // most 2 * (200 + 300 ms).
+  FinalsField field = Field();
+  field.burst = burst_;
+  field.by = now_ + absl::Seconds(5.76 + 4);
+  ASSERT_TRUE(Hold(field).ok());
+  EXPECT_EQ(entered_[FinalsStage::kQualifying].size(), 4);
+  // That took 2.4 s; each that decides takes at most 6 * 0.5 s in the 7.36 s left.
+  EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "d{}"));
+  EXPECT_LE(now_, field.by);
+}
+
+TEST_F(RunFinalsTest, EndInTimeThoughEveryBurstTakesThreeTimesAsLong) {
+  for (double seconds : {6.0, 8.0, 12.0, 20.0, 40.0}) {
+    FinalsField field = Field();
+    field.library_algorithms = {"contraction.library{name=cublaslt algo=0}"};
+    seconds_[field.library_algorithms[0]] = 0.2;
+    field.burst = absl::Milliseconds(100);
+    burst_ = kSlack * field.burst;
+    field.by = now_ + absl::Seconds(seconds);
+    ASSERT_TRUE(Hold(field).ok());
+    EXPECT_LE(now_, field.by) << seconds;
+  }
+}
+
+TEST_F(RunFinalsTest, KeepTimeForASessionThatIsToBeOpened) {
+  FinalsField field = Field();
+  field.burst = burst_;
+  field.opening = absl::Seconds(2);
+  opening_ = kSlack * field.opening;
+  field.by = now_ + absl::Seconds(15);
+  ASSERT_TRUE(Hold(field).ok());
+  EXPECT_LE(now_, field.by);
+}
+
+TEST_F(RunFinalsTest, TheLeastIsHeldThoughTheTimeIsOver) {
+  FinalsField field = Field();
+  field.burst = burst_;
+  field.by = now_ - absl::Seconds(1);
+  const absl::StatusOr<FinalsOutcome> outcome = Hold(field);
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->idle_ms, 20);
+  EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "d{}"));
 }
 
 TEST_F(RunFinalsTest, ALibraryIsMeasuredAgainstButDoesNotWin) {

@@ -19,8 +19,8 @@
 namespace tilewright {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 FakeMeasurement Bowl(const std::string& schedule) { return {.seconds = BowlSeconds(schedule)}; }
 
@@ -66,13 +66,20 @@ class SharedTuningTest : public ::testing::Test {
     return client;
   }
 
+  void ForgetLog(std::unique_ptr<FakeTuningClient> client) {
+    reader_.reset();
+    client.reset();
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
+  }
+
   TunerContext Context(FakeTuningClient* client) {
     return {.client = client,
             .log = reader_.get(),
             .target = target_,
             .toolchain = "test",
             .variants = variants_,
-            .stop = &stop_};
+            .stop = &stop_,
+            .now = [client] { return client->steps ? client->now : absl::Now(); }};
   }
 
   // What became of each task; NotFound: nothing was said of it.
@@ -118,7 +125,7 @@ TEST_F(SharedTuningTest, GivesEachTheFloorAndMoreToWhatRunsMoreOften) {
   EXPECT_GT(reports[1]->trials, reports[0]->trials);
   EXPECT_GT(reports[1]->trials, reports[2]->trials);
   EXPECT_EQ(reports[1]->share->weight, 10);
-  EXPECT_THAT(order_, ElementsAre(0, 1, 2));
+  EXPECT_THAT(order_, UnorderedElementsAre(0, 1, 2));
 }
 
 TEST_F(SharedTuningTest, SharesEquallyIfTheFloorIsEachOnesTrials) {
@@ -210,7 +217,64 @@ TEST_F(SharedTuningTest, EndsInTimeWithoutAWorker) {
   for (const auto& report : Tune(client.get())) {
     EXPECT_TRUE(!report.ok() || report->trials == 0);
   }
-  EXPECT_THAT(order_, ::testing::UnorderedElementsAre(0, 1, 2));
+  EXPECT_THAT(order_, UnorderedElementsAre(0, 1, 2));
+}
+
+// Steps as on a CPU: three times as long from `slow_after` on.
+std::function<StepTimes()> Steps(const FakeTuningClient* client, absl::Time slow_after) {
+  return [=] {
+    const int slower = client->now >= slow_after ? kSlack : 1;
+    return StepTimes{slower * absl::Seconds(2), slower * absl::Milliseconds(300),
+                     slower * absl::Milliseconds(120)};
+  };
+}
+
+TEST_F(SharedTuningTest, HoldsTheTimeLimitThoughEveryStepSlowsDownThreefold) {
+  options_.each.run_finals = true;
+  options_.each.strategy = "random";
+  options_.each.trials = 100000;
+  for (int limit : {60, 150}) {
+    for (int slow_after : {5, 15, 40, 55, 90, 120}) {
+      if (slow_after >= limit) continue;
+      std::unique_ptr<FakeTuningClient> client = Client();
+      client->steps = Steps(client.get(), client->now + absl::Seconds(slow_after));
+      options_.each.time_limit = absl::Seconds(limit);
+      const absl::Time end = client->now + options_.each.time_limit;
+      for (const auto& report : Tune(client.get())) {
+        ASSERT_TRUE(report.ok()) << report.status() << ", limit " << limit;
+        EXPECT_TRUE(report->verdict.has_value());
+      }
+      EXPECT_LE(client->now, end) << "limit " << limit << ", slow after " << slow_after;
+      ForgetLog(std::move(client));
+    }
+  }
+}
+
+TEST_F(SharedTuningTest, UsesTheTimeLimitWhereNothingSlowsDown) {
+  options_.each.run_finals = true;
+  options_.each.strategy = "random";
+  options_.each.trials = 100000;
+  options_.each.time_limit = absl::Seconds(200);
+  std::unique_ptr<FakeTuningClient> client = Client();
+  client->steps = Steps(client.get(), absl::InfiniteFuture());
+  const absl::Time began = client->now;
+  const std::vector<absl::StatusOr<TuneReport>> reports = Tune(client.get());
+  EXPECT_GT(Trials(reports), 250);  // of 666 without finals and sessions
+  EXPECT_LE(client->now - began, options_.each.time_limit);
+}
+
+TEST_F(SharedTuningTest, EndsEachRunInItsFirstSessionWhereTheTimeIsShort) {
+  options_.each.run_finals = true;
+  options_.each.effort = "quick";
+  options_.each.time_limit = absl::Seconds(20);
+  std::unique_ptr<FakeTuningClient> client = Client();
+  client->steps = Steps(client.get(), absl::InfiniteFuture());
+  for (const auto& report : Tune(client.get())) {
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_GE(report->trials, LeastFirstBatch(options_.each));
+    EXPECT_TRUE(report->verdict.has_value());
+  }
+  EXPECT_EQ(client->openings, 3);
 }
 
 TEST_F(SharedTuningTest, ARunInPartsProposesWhatItDoesInOne) {
@@ -229,7 +293,7 @@ TEST_F(SharedTuningTest, ARunInPartsProposesWhatItDoesInOne) {
       TuningRun::Begin(context, tasks_[0], options_.each, std::nullopt);
   ASSERT_TRUE(run.ok()) << run.status();
   for (int64_t trials : {8, 40, 40, 64}) {
-    ASSERT_TRUE((*run)->Screen(trials, absl::InfiniteFuture(), absl::InfiniteFuture()).ok());
+    ASSERT_TRUE((*run)->Screen(trials, absl::InfiniteFuture).ok());
     EXPECT_EQ((*run)->trials(), trials);
   }
   const absl::StatusOr<TuneReport> report =

@@ -55,12 +55,14 @@ class TunerTest : public ::testing::Test {
 
   absl::StatusOr<TuneReport> Tune(FakeTuningClient* client, const TuneOptions& options,
                                   const std::optional<Id>& resume = std::nullopt) {
-    const TunerContext context{.client = client,
-                               .log = reader_.get(),
-                               .target = target_,
-                               .toolchain = "test",
-                               .variants = variants_,
-                               .stop = &stop_};
+    const TunerContext context{
+        .client = client,
+        .log = reader_.get(),
+        .target = target_,
+        .toolchain = "test",
+        .variants = variants_,
+        .stop = &stop_,
+        .now = [client] { return client->steps ? client->now : absl::Now(); }};
     return TuneWorkload(context, Task(), options, resume);
   }
 
@@ -187,6 +189,32 @@ TEST_F(TunerTest, MeasuresABatchAndDecidesHoweverShortTheTimeLimit) {
   EXPECT_GE(report->trials, 1);
   EXPECT_LE(report->trials, options.batch);
   EXPECT_TRUE(report->verdict.has_value());
+}
+
+TEST_F(TunerTest, HoldsTheTimeLimitThoughEveryStepSlowsDownThreefold) {
+  TuneOptions options = Options(100000);
+  options.strategy = "random";
+  for (int limit : {40, 100}) {
+    for (int slow_after : {5, 15, 30, 60, 80}) {
+      if (slow_after >= limit) continue;
+      std::unique_ptr<FakeTuningClient> client = Client(Bowl);
+      const absl::Time began = client->now;
+      client->steps = [&] {
+        const int slower = client->now - began >= absl::Seconds(slow_after) ? kSlack : 1;
+        return StepTimes{slower * absl::Seconds(2), slower * absl::Milliseconds(300),
+                         slower * absl::Milliseconds(120)};
+      };
+      options.time_limit = absl::Seconds(limit);
+      const absl::StatusOr<TuneReport> report = Tune(client.get(), options);
+      ASSERT_TRUE(report.ok()) << report.status();
+      EXPECT_TRUE(report->verdict.has_value());
+      EXPECT_LE(client->now - began, options.time_limit)
+          << "limit " << limit << ", slow after " << slow_after;
+      reader_.reset();
+      client.reset();
+      for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path_ + suffix);
+    }
+  }
 }
 
 TEST_F(TunerTest, TheTimeLimitEndsARunWithoutAWorker) {
