@@ -7,7 +7,9 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -82,34 +84,61 @@ std::vector<std::string> ModelHelp() {
   return lines;
 }
 
+// What the log knows of a task's best; null: there is no log.
+std::string KnownText(Database* log, const TuneTask& task, const Target& target) {
+  if (log == nullptr) return "no";
+  const absl::StatusOr<BestAnswer> best =
+      log->Best(task.workload.key(), TargetKey(target), task.regime.ToString(task.workload));
+  if (!best.ok()) return "no";
+  return best->verdicts.empty()      ? "unverified"
+         : best->verdicts.size() > 1 ? "contested"
+                                     : "verdict";
+}
+
+// How several share: `total` trials, of which the floors take `first`.
+std::string SharingText(const TuneFlags& flags, int64_t trials, double total, double first) {
+  if (flags.floor >= trials)
+    return absl::StrFormat("equal shares of at most %d trials, %.0f in all", trials, first);
+  return absl::StrFormat(
+      "%.0f trials in all: the floors first, together %.0f; the other %.0f by turns where they are "
+      "expected to save most of the weighted time",
+      total, first, total - first);
+}
+
 // --dry-run: what would be done.
 int DryRun(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Target& target) {
   absl::StatusOr<std::unique_ptr<Database>> log = Database::OpenReader(flags.db);
   if (!log.ok() && !absl::IsNotFound(log.status())) return FailToOpen(log.status());
-  absl::StatusOr<const Effort*> effort = FindEffort(flags.options.effort);
-  if (!effort.ok()) return Fail(effort.status());
-  const int64_t trials = flags.options.trials > 0 ? flags.options.trials : (*effort)->trials;
-  TextTable table({"workload", "key", "known", ">schedules", ">trials"});
+  const int64_t trials = TrialsOf(flags.options);
+  const bool shared = tasks.size() > 1;
+  TextTable table(
+      shared
+          ? std::vector<std::string>{"workload", ">weight", "key", "known", ">schedules", ">floor"}
+          : std::vector<std::string>{"workload", "key", "known", ">schedules", ">trials"});
+  double all_schedules = 0;
+  double first = 0;
   for (const TuneTask& task : tasks) {
     absl::StatusOr<std::shared_ptr<const ScheduleSpace>> space = SpaceOf(task, target);
     if (!space.ok()) return Fail(space.status());
-    std::string known = "no";
-    if (log.ok()) {
-      const absl::StatusOr<BestAnswer> best =
-          (*log)->Best(task.workload.key(), TargetKey(target), task.regime.ToString(task.workload));
-      if (best.ok())
-        known = best->verdicts.empty()      ? "unverified"
-                : best->verdicts.size() > 1 ? "contested"
-                                            : "verdict";
-    }
-    const absl::uint128 count = (*space)->space().Count();
-    table.Add({TitleOf(task), task.workload.key().substr(0, 12), known,
-               FormatCount(static_cast<double>(count)),
-               absl::StrCat(count < trials ? absl::Uint128Low64(count) : trials)});
+    const double schedules = static_cast<double>((*space)->space().Count());
+    const int64_t surely = shared ? std::min(flags.floor, trials) : trials;
+    const double own = std::min(static_cast<double>(surely), schedules);
+    all_schedules += schedules;
+    first += own;
+    std::vector<std::string> row = {TitleOf(task), task.workload.key().substr(0, 12),
+                                    KnownText(log.ok() ? log->get() : nullptr, task, target),
+                                    FormatCount(schedules), absl::StrFormat("%.0f", own)};
+    if (shared) row.insert(row.begin() + 1, absl::StrFormat("%g", task.weight));
+    table.Add(row);
   }
-  std::printf("%s%zu workload%s on %s; at most %s of device time (40 ms a trial)\n",
-              table.ToString().c_str(), tasks.size(), tasks.size() == 1 ? "" : "s",
-              target.kind.c_str(), FormatSeconds(0.04 * trials * tasks.size()).c_str());
+  const double total = std::min(static_cast<double>(trials) * tasks.size(), all_schedules);
+  std::printf("%s%zu workload%s on %s; at most %s of device time (40 ms a trial)%s\n",
+              table.ToString().c_str(), tasks.size(), shared ? "s" : "", target.kind.c_str(),
+              FormatSeconds(0.04 * total).c_str(),
+              flags.time_limit.empty()
+                  ? ""
+                  : absl::StrCat("; ends, finals included, after ", flags.time_limit).c_str());
+  if (shared) std::printf("%s\n", SharingText(flags, trials, total, first).c_str());
   return kExitOk;
 }
 
@@ -210,7 +239,7 @@ int TuneAll(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Ta
                                                    static_cast<int>(tasks.size()), !flags.json));
   }
   int exit_code = kExitOk;
-  std::vector<TuneReport> reports;
+  std::map<size_t, TuneReport> reports;  // by task
   const auto ended = [&](size_t i, absl::StatusOr<TuneReport> report) {
     const std::string title = TitleOf(tasks[i]);
     lines[i]->Finish();
@@ -224,7 +253,7 @@ int TuneAll(const TuneFlags& flags, const std::vector<TuneTask>& tasks, const Ta
         flags.json ? ReportJson(*report).c_str() : ReportText(*report, title, flags.db).c_str(),
         stdout);
     std::fflush(stdout);
-    reports.push_back(*std::move(report));
+    reports.emplace(i, *std::move(report));
   };
   if (tasks.size() > 1) {
     TuneShared(
@@ -317,8 +346,10 @@ std::function<int()> AddTune(CLI::App* app) {
   app->add_option("--rounds", flags->options.rounds,
                   "paired rounds that decide in the finals; default: what the effort says")
       ->check(CLI::Range(3, 1000));
-  app->add_option("--time-limit", flags->time_limit,
-                  "for all workloads, finals included: 90s, 2m, 1h30m");
+  app->add_option(
+      "--time-limit", flags->time_limit,
+      "for all workloads, finals included: 90s, 2m, 1h30m; only what each must do may take "
+      "longer: a quarter of a batch and its verdict's rounds");
   app->add_option("--seed", flags->options.seed, "decides the order of proposals and the inputs")
       ->check(CLI::Range(uint64_t{0}, uint64_t{std::numeric_limits<int64_t>::max()}))
       ->capture_default_str();

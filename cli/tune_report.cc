@@ -170,17 +170,17 @@ std::string ReportText(const TuneReport& report, const std::string& title, const
   return text;
 }
 
-std::string SharesText(const std::vector<TuneReport>& reports) {
+std::string SharesText(const std::map<size_t, TuneReport>& reports) {
   double total = 0;
   bool shared = false;
-  for (const TuneReport& report : reports) {
+  for (const auto& [task, report] : reports) {
     shared = shared || report.share.has_value();
     if (report.share) total += report.share->weight * BestSecondsOf(report).value_or(0);
   }
   if (!shared) return "";
   TextTable table({"shared budget", ">weight", ">best", ">of the time", ">trials", ">floor",
                    ">by gain", ">patrol", ">resumed"});
-  for (const TuneReport& report : reports) {
+  for (const auto& [task, report] : reports) {
     if (!report.share) continue;
     const TaskShare& share = *report.share;
     const std::optional<double> best = BestSecondsOf(report);

@@ -2,8 +2,9 @@
 #ifndef TILEWRIGHT_CLI_TUNE_REPORT_H_
 #define TILEWRIGHT_CLI_TUNE_REPORT_H_
 
+#include <cstddef>
+#include <map>
 #include <string>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "search/tuner.h"
@@ -31,9 +32,9 @@ class ProgressLine {
 bool HasBest(const TuneReport& report);
 // The final table, the verdict and the command that replays the winner.
 std::string ReportText(const TuneReport& report, const std::string& title, const std::string& db);
-// How workloads shared a budget: what each got, and why; and what the program spends in each. "" if
-// no report has a share.
-std::string SharesText(const std::vector<TuneReport>& reports);
+// How workloads shared a budget: what each got, and why; and what the program spends in each.
+// `reports` by the tasks' order. "" if no report has a share.
+std::string SharesText(const std::map<size_t, TuneReport>& reports);
 // The report as one line of JSON.
 std::string ReportJson(const TuneReport& report);
 

@@ -215,6 +215,23 @@ TEST_F(CommandLine, SeveralWorkloadsShareTheirTrialsAndTheReportSaysHow) {
   EXPECT_THAT(Run("tune --workloads two.tw --floor 0 --db t.db").code, 2);
 }
 
+TEST_F(CommandLine, ADryRunSaysWhatEachWorkloadSurelyGetsAndWhatIsShared) {
+  Write("two.tw",
+        "rare x1 matmul(m=8 n=8 k=8) f32\n"
+        "often x50 matmul(m=8 n=16 k=8) f32\n");
+  const Outcome shared =
+      Run("tune --workloads two.tw --trials 24 --floor 8 --time-limit 90s --db t.db --dry-run");
+  EXPECT_EQ(shared.code, 0) << shared.output;
+  EXPECT_THAT(shared.output, ::testing::ContainsRegex("workload +weight +key .* floor\n"));
+  EXPECT_THAT(shared.output, ::testing::ContainsRegex("rare +1 [^\n]* 8\n"));
+  EXPECT_THAT(shared.output, ::testing::ContainsRegex("often +50 [^\n]* 8\n"));
+  EXPECT_THAT(shared.output, HasSubstr("48 trials in all: the floors first, together 16; "
+                                       "the other 32 by turns"));
+  EXPECT_THAT(shared.output, HasSubstr("ends, finals included, after 90s"));
+  const Outcome equal = Run("tune --workloads two.tw --trials 24 --floor 24 --db t.db --dry-run");
+  EXPECT_THAT(equal.output, HasSubstr("equal shares of at most 24 trials, 48 in all"));
+}
+
 TEST_F(CommandLine, AWorkerThatFindsNoCoordinatorSaysSo) {
   const Outcome outcome = Run("worker --connect unix:nobody.sock & sleep 1; kill $!; wait $!");
   EXPECT_EQ(outcome.code, 0);
