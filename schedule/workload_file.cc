@@ -5,7 +5,6 @@
 #include <fstream>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -15,6 +14,9 @@
 
 namespace tilewright {
 namespace {
+
+// Of a workload file; no program calls a million kernels.
+constexpr size_t kMostBytes = size_t{16} << 20;
 
 // Words of a line; one in quotes or with parentheses may contain spaces.
 struct Word {
@@ -132,6 +134,9 @@ absl::StatusOr<NamedWorkload> ParseLine(std::string_view line, const std::vector
 
 absl::StatusOr<std::vector<NamedWorkload>> ParseWorkloadFile(std::string_view text,
                                                              std::string_view file_name) {
+  // Some editors begin a file with this mark of UTF-8.
+  if (constexpr std::string_view kMark = "\xef\xbb\xbf"; text.substr(0, kMark.size()) == kMark)
+    text.remove_prefix(kMark.size());
   std::vector<NamedWorkload> workloads;
   std::map<std::string, int> lines;
   int number = 0;
@@ -174,12 +179,17 @@ absl::StatusOr<std::vector<NamedWorkload>> ReadWorkloadFile(const std::string& p
   if (!file) {
     return absl::NotFoundError(absl::StrCat("can't open the workload file '", path, "'"));
   }
-  std::ostringstream text;
-  text << file.rdbuf();
+  std::string text(kMostBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) {
     return absl::NotFoundError(absl::StrCat("can't read the workload file '", path, "'"));
   }
-  return ParseWorkloadFile(text.str(), path);
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMostBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "' has more than ", kMostBytes >> 20,
+                                                   " MiB; expected a workload file"));
+  }
+  return ParseWorkloadFile(text, path);
 }
 
 }  // namespace tilewright

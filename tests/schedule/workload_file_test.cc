@@ -76,6 +76,21 @@ TEST(WorkloadFile, LocatesErrors) {
   }
 }
 
+TEST(WorkloadFile, TakesTheMarkOfUtf8AtTheBeginning) {
+  const auto file = ParseWorkloadFile(
+      "\xef\xbb\xbf"
+      "a linear(t=1 i=1 o=1) f32",
+      "ops.tw");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->at(0).name, "a");
+}
+
+TEST(WorkloadFile, EndsReadingWhatHasNoEnd) {
+  const auto file = ReadWorkloadFile("/dev/zero");
+  EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(file.status().message(), "'/dev/zero' has more than 16 MiB; expected a workload file");
+}
+
 TEST(WorkloadFile, RefusesADirectory) {
   const auto file = ReadWorkloadFile("/");
   EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
