@@ -25,8 +25,6 @@ namespace {
 constexpr char kVariant[] = "recorded";
 // What some tuners write for a configuration that failed.
 constexpr double kFailureTime = 1e20;
-// In milliseconds. No kernel is that fast, and quotients of times shall stay numbers.
-constexpr double kLeastTime = 1e-20;
 constexpr size_t kMostBytes = size_t{2} << 30;
 
 struct FileText {
@@ -131,8 +129,8 @@ class Collector {
     }
     if (samples != nullptr && configuration.milliseconds) {
       for (const JsonValue& sample : samples->items) {
-        if (sample.kind == JsonValue::Kind::kNumber && sample.number * sample_unit >= kLeastTime &&
-            sample.number < kFailureTime)
+        if (sample.kind == JsonValue::Kind::kNumber &&
+            sample.number * sample_unit >= kLeastMilliseconds && sample.number < kFailureTime)
           configuration.samples.push_back(sample.number * sample_unit);
       }
     }
@@ -172,7 +170,7 @@ class Collector {
       return "no time";
     }
     if (time->kind != JsonValue::Kind::kNumber || !std::isfinite(time->number) ||
-        time->number * unit < kLeastTime) {
+        time->number * unit < kLeastMilliseconds) {
       ++impossible_;
       return "impossible time";
     }

@@ -11,6 +11,11 @@
 
 namespace tilewright {
 
+// Times beyond these are no measurements, and with all times between them quotients of sums of them
+// stay numbers.
+constexpr double kLeastMilliseconds = 1e-20;
+constexpr double kMostMilliseconds = 1e20;
+
 // A RecordedFile before its space is made.
 struct RecordedTable {
   std::vector<RecordedConfiguration> configurations;

@@ -85,7 +85,7 @@ class LogReader {
     WarnOf(&table, static_cast<int64_t>(trials->size()) - in_group_,
            absl::StrCat("of another target, regime or anchor than ", table.device, ", ", regime,
                         ", ", anchor));
-    WarnOf(&table, unreadable_, "without a schedule or an anchor's time that can be read");
+    WarnOf(&table, unreadable_, "without a schedule or times that can be read");
     WarnOf(&table, blameless_, "that failed through no fault of the schedule");
     if (anchor_milliseconds_.empty() || schedules_.empty()) {
       return absl::InvalidArgumentError("the workload has no trial with a time");
@@ -128,7 +128,8 @@ class LogReader {
   }
 
   absl::Status Add(const TrialRow& trial) {
-    if (!ParseSchedule(trial.schedule).ok() || (trial.ok() && !trial.anchor_seconds)) {
+    if (!ParseSchedule(trial.schedule).ok() ||
+        (trial.ok() && !(IsTime(trial.seconds) && IsTime(trial.anchor_seconds)))) {
       ++unreadable_;
       return absl::OkStatus();
     }
@@ -152,6 +153,10 @@ class LogReader {
       recorded.samples.push_back(samples->seconds[i] / *trial.anchor_seconds);
     }
     return absl::OkStatus();
+  }
+
+  static bool IsTime(const std::optional<double>& seconds) {
+    return seconds && 1e3 * *seconds >= kLeastMilliseconds && 1e3 * *seconds < kMostMilliseconds;
   }
 
   static void WarnOf(RecordedTable* table, int64_t count, const std::string& what) {

@@ -20,6 +20,7 @@ constexpr ParameterRange kResults = {0, 1e6, true};
 constexpr ParameterRange kPatience = {1, 1e6, true};
 // A strategy holds so many, or does so much for one proposal.
 constexpr ParameterRange kSome = {1, 1e4, true};
+constexpr ParameterRange kSteps = {1, 100, true};  // of one walk from neighbour to neighbour
 constexpr ParameterRange kPair = {2, 1e4, true};
 constexpr ParameterRange kFour = {4, 1e4, true};
 constexpr ParameterRange kPool = {1, 1e5, true};
@@ -90,7 +91,7 @@ absl::Span<const StrategyRow> AllStrategies() {
        "descends to a local optimum and is kicked out of it",
        {{"initial", 8, kResults, "schedules measured before the descent starts at their best"},
         {"tries", 40, kPatience, "neighbours in a row that are no faster before a kick"},
-        {"kick", 3, kSome, "changes of a kick"},
+        {"kick", 3, kSteps, "changes of a kick"},
         {"elite", 8, kSome, "best schedules that are kicked"},
         {"tolerance", 1, kFactor,
          "a kick to a schedule at most this many times slower is accepted"}},
