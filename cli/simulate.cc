@@ -248,7 +248,10 @@ absl::Status PrintNoise(const SimulateFlags& flags, absl::Span<const StrategyCho
   for (size_t s = 0; s < choices.size(); ++s) {
     const absl::StatusOr<NoiseReport> report =
         SimulateNoise(*input.file.space, choices[s], input.options);
-    if (!report.ok()) return report.status();
+    if (!report.ok()) {
+      return absl::Status(report.status().code(),
+                          absl::StrCat(input.path, ": ", report.status().message()));
+    }
     const double median = report->losses.empty() ? 0 : Median(report->losses);
     const double greatest = report->losses.empty()
                                 ? 0

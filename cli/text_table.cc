@@ -56,6 +56,8 @@ std::string TextTable::ToString() const {
 }
 
 std::string FormatSpeed(double ratio, double low, double high) {
+  if (low == high)
+    return absl::StrFormat("%.3f times as fast, too few rounds for an interval", ratio);
   return absl::StrFormat("%.3f times as fast, 95%% interval %.3f-%.3f", ratio, low, high);
 }
 

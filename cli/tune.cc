@@ -344,8 +344,9 @@ std::function<int()> AddTune(CLI::App* app) {
       ->check(CLI::Range(int64_t{1}, int64_t{100000000}))
       ->capture_default_str();
   app->add_option("--rounds", flags->options.rounds,
-                  "paired rounds that decide in the finals; default: what the effort says")
-      ->check(CLI::Range(3, 1000));
+                  "paired rounds that decide in the finals, six at least, as fewer have no 95% "
+                  "interval; default: what the effort says")
+      ->check(CLI::Range(6, 1000));
   app->add_option(
       "--time-limit", flags->time_limit,
       "for all workloads, finals included: 90s, 2m, 1h30m; only what each must do may take "

@@ -245,10 +245,10 @@ TEST_F(CommandLine, ATuneEndsWithTheBestSoFarWhenTerminatedOrInterrupted) {
     const Outcome tune =
         Run(absl::StrCat("tune ", kMatmul,
                          " --db a.db --effort thorough --time-limit 10m > out 2>&1 & "
-                         "for i in $(seq 300); do grep -q starting out && break; sleep 0.1; done; "
+                         "for i in $(seq 300); do grep -qs starting out && break; sleep 0.1; done; "
                          "kill -",
                          signal, " $!; wait $!"),
-            "mkdir -p tmp; export TMPDIR=$PWD/tmp;");
+            "rm -f out; mkdir -p tmp; export TMPDIR=$PWD/tmp;");
     EXPECT_THAT(tune.code, ::testing::AnyOf(0, 1));  // 1: nothing was measured yet
     EXPECT_THAT(Read("out"), HasSubstr("; interrupted"));
     EXPECT_TRUE(std::filesystem::is_empty(Path("tmp")));

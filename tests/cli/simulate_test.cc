@@ -120,7 +120,8 @@ TEST_F(SimulateCommand, RefusesBadInputInOneLine) {
            {absl::StrCat(kSpace, "--score text.json --strategy random"), "--score judges"},
            {absl::StrCat(kSpace, kSpace, "--log runs.jsonl"), "take one --space"},
            {absl::StrCat(kSpace, "--noise --log runs.jsonl"), "--noise judges verdicts"},
-           {"--space plain.json --noise", "no samples"},
+           {"--space plain.json --noise", "plain.json: the space has no samples"},
+           {absl::StrCat(kSpace, "--strategy 'ils{kick=101}'"), "from 1 to 100"},
        }) {
     const Outcome refused = Run(absl::StrCat("simulate ", bad.flags));
     EXPECT_EQ(refused.code, bad.code) << bad.flags << "\n" << refused.output;
