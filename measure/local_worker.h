@@ -48,8 +48,9 @@ struct LocalWorkerOptions {
   std::vector<std::string> flags = {};
   int restarts = 5;  // in a row, each within `steady` of its start
   absl::Duration steady = absl::Seconds(60);
-  // Told to stop: how long it may take to finish its candidate before it is killed.
-  absl::Duration grace = absl::Seconds(15);
+  // Told to stop: how long it may take to finish its candidate, or rounds of finals, before it is
+  // killed. Whoever stopped a search waits for it.
+  absl::Duration grace = absl::Seconds(3);
 };
 
 class LocalWorker {
