@@ -158,7 +158,7 @@ TEST_F(CommandLine, ATuneMeasuresAndDecidesHoweverShortItsTime) {
 
 TEST_F(CommandLine, RefusesWhatCannotBeTunedHereBeforeItBegins) {
   for (const char* flag : {"--target cpu:x86-64-v3", "--regime chain=dependent", "--model oracle",
-                           "--seed -1", "--device 7", "--target cuda:a100"}) {
+                           "--seed -1", "--device 7", "--target cuda:a100", "--rounds 5"}) {
     const Outcome refused =
         Run(absl::StrCat("tune ", kMatmul, " --db a.db --time-limit 10s ", flag));
     EXPECT_EQ(refused.code, 2) << flag << ": " << refused.output;
