@@ -150,6 +150,7 @@ class LogReader {
     if (!samples.ok()) return samples.status();
     for (size_t i = 0; i < samples->seconds.size(); ++i) {
       if (i < samples->marks.size() && (samples->marks[i] & Samples::kDropped) != 0) continue;
+      if (!IsTime(samples->seconds[i])) continue;
       recorded.samples.push_back(samples->seconds[i] / *trial.anchor_seconds);
     }
     return absl::OkStatus();

@@ -106,11 +106,14 @@ TEST_F(RecordedLogTest, TimesOfDifferentRunsCompareByTheirAnchor) {
 TEST_F(RecordedLogTest, LeavesTimesOutThatNoQuotientSurvives) {
   TrialRow no_anchor = SampleTrial(11, "tiled{a=2}", 1e-3);
   no_anchor.anchor_seconds = 1e-320;
-  Commit({SampleTrial(10, "tiled{a=1}", 3e-3), no_anchor, SampleTrial(12, "tiled{a=3}", 1e-320),
+  TrialRow odd_samples = SampleTrial(10, "tiled{a=1}", 3e-3);
+  odd_samples.samples = Samples{{0, -1, 3e-3, 1e-320, 1e308}, {}, {}};
+  Commit({odd_samples, no_anchor, SampleTrial(12, "tiled{a=3}", 1e-320),
           SampleTrial(13, "tiled{a=4}", 1e308)});
   const absl::StatusOr<RecordedFile> file = Read();
   ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_EQ(file->space->Count(), 1);
+  ASSERT_EQ(file->space->Count(), 1);
+  EXPECT_EQ(file->space->configuration(0).samples.size(), 1);
   EXPECT_THAT(file->warnings,
               ElementsAre(HasSubstr("3 trials are left out, without a schedule or times")));
 }
