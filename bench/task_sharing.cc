@@ -6,8 +6,9 @@
 // (the files in turn) with a search of its own seed, and a weight such that its share of the total
 // time at the optimum is drawn log-uniformly from 1 to 100. Both ways to share play the same draw,
 // with the same searches, so they are compared draw by draw: how much of the weighted total time
-// sharing by gain saves. Equal shares are exact ones. In the second table every
-// weight is 1.
+// sharing by gain saves. Equal shares are exact ones. In the second table every weight is 1, so
+// that the files' own times decide: one fixed pairing of what a space takes with how hard it is. In
+// the third the files exchange these times, another permutation in each draw.
 //
 // It is a program of its own and no flag of `simulate` since it judges the scheduler, of which
 // there is one, and not strategies.
@@ -100,6 +101,39 @@ Outcome Share(const std::vector<Task>& tasks, int64_t budget, const TaskSchedule
   return outcome;
 }
 
+enum class Weights { kRandom, kOne, kExchanged };
+
+const char* TitleOf(Weights weights) {
+  switch (weights) {
+    case Weights::kRandom:
+      return "shares of the time from 1 to 100";
+    case Weights::kOne:
+      return "every weight 1";
+    case Weights::kExchanged:
+      return "every weight 1, the files' times exchanged";
+  }
+  return "";
+}
+
+// Of each task in a draw.
+std::vector<double> DrawWeights(Weights weights, const std::vector<RecordedFile>& spaces, int tasks,
+                                int draw) {
+  std::mt19937_64 random(kFirstSeed + draw);
+  std::uniform_real_distribution<double> exponent(0, std::log(100.0));
+  std::vector<double> own;  // optimum of each file
+  for (const RecordedFile& file : spaces)
+    own.push_back(file.space->ascending_milliseconds().front());
+  std::vector<double> given = own;
+  if (weights == Weights::kExchanged) std::shuffle(given.begin(), given.end(), random);
+  std::vector<double> drawn;
+  for (int t = 0; t < tasks; ++t) {
+    const size_t file = static_cast<size_t>(t) % spaces.size();
+    const double time = weights == Weights::kRandom ? std::exp(exponent(random)) : given[file];
+    drawn.push_back(time / own[file]);
+  }
+  return drawn;
+}
+
 // Mean and half the width of its 95% interval.
 std::pair<double, double> MeanOf(const std::vector<double>& values) {
   const double n = static_cast<double>(values.size());
@@ -172,21 +206,17 @@ int Run(int argc, char** argv) {
     for (const SimulatedRun& run : *runs) of_file.push_back(CurveOf(run));
     spaces.push_back(*std::move(file));
   }
-  for (bool random_weights : {true, false}) {
+  for (Weights weights : {Weights::kRandom, Weights::kOne, Weights::kExchanged}) {
     std::vector<std::vector<Task>> all;
     for (int draw = 0; draw < draws; ++draw) {
-      std::mt19937_64 random(kFirstSeed + draw);
-      std::uniform_real_distribution<double> exponent(0, std::log(100.0));
+      const std::vector<double> weight = DrawWeights(weights, spaces, count, draw);
       std::vector<Task>& tasks = all.emplace_back();
       for (int t = 0; t < count; ++t) {
-        const RecordedSpace& space = *spaces[t % files].space;
-        const double share = std::exp(exponent(random));
-        tasks.push_back({&space, &curves[t % files][draw * runs_per_draw + t / files],
-                         random_weights ? share / space.ascending_milliseconds().front() : 1});
+        tasks.push_back({spaces[t % files].space.get(),
+                         &curves[t % files][draw * runs_per_draw + t / files], weight[t]});
       }
     }
-    std::printf("%d tasks, %s\n", count,
-                random_weights ? "shares of the time from 1 to 100" : "every weight 1");
+    std::printf("%d tasks, %s\n", count, TitleOf(weights));
     for (int64_t budget : budgets) Compare(all, budget);
   }
   return 0;

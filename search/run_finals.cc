@@ -78,7 +78,7 @@ class Finals {
   }
 
   int MostQualifiers() const {
-    const int qualifiers = Fit(Left() - Least(), rules_.qualifying_rounds,
+    const int qualifiers = Fit((Left() - Least()) / 2, rules_.qualifying_rounds,
                                absl::Milliseconds(rules_.qualifying_idle_ms));
     return std::min(qualifiers, rules_.most_qualifiers);
   }

@@ -31,10 +31,10 @@ struct FinalsField {
   std::string default_schedule;
   std::vector<std::string> library_algorithms;  // empty: no library competes
   uint64_t seed = 0;                            // decides the order within rounds
-  // When they are to be over: as much of the finals as fits before it though every burst takes
-  // kSlack times what the last ones took. With less time fewer qualify, then nobody does and
-  // screening decides who enters, then no library competes, then there are fewer finalists, then
-  // the idles are shorter. One finalist's deciding rounds are always held.
+  // When they are to be over: as much of the finals is held as fits before it though every burst
+  // takes kSlack times what the last ones took. One finalist's deciding rounds, with idles as short
+  // as it takes, are always held. Of the time beside them one half is for qualifying, in which
+  // screening chooses who takes part, and what is left then for more finalists and a library.
   absl::Time by = absl::InfiniteFuture();
   // For `by`, what is expected of
   absl::Duration burst;    // one burst, beside its idle

@@ -269,9 +269,9 @@ class SharedRuns {
     }
     if (state.run == nullptr) return;
     PutToWork(i);
-    const absl::StatusOr<TuneReport> report = state.run->Finish(absl::OkStatus(), EndOfFinals(i));
+    absl::StatusOr<TuneReport> report = state.run->Finish(absl::OkStatus(), EndOfFinals(i));
     longest_.RaiseTo(state.run->steps());
-    End(i, report);
+    End(i, std::move(report));
   }
 
   const TunerContext& context_;

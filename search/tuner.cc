@@ -466,7 +466,7 @@ class Tuner : public TuningRun {
       progress.trials_per_second = (results_->trials() - trials_before_) / screening;
       const absl::Duration rest =
           absl::Seconds((trial_limit_ - results_->trials()) / progress.trials_per_second) +
-          FinalsReserve(options_, steps().burst);
+          (options_.run_finals ? TimeOfFinals(rules_, steps().burst) : absl::ZeroDuration());
       progress.left =
           std::min(rest, std::max(absl::ZeroDuration(), options_.time_limit - clock_.elapsed()));
     }

@@ -43,7 +43,7 @@
 
 namespace tilewright {
 
-// How hard to try: one row each in tuner.cc.
+// How hard to try: one row each in tune_options.cc.
 struct Effort {
   std::string name;
   std::string help;
