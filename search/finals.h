@@ -30,7 +30,8 @@ struct FinalsRules {
   // runs from the least to the greatest ratio, so one disturbed round leaves everything open; with
   // 9 it leaves one out at either end.
   int deciding_rounds = 9;
-  int idle_ms = 200;  // before each of their bursts
+  int least_rounds = 6;  // that decide where the time is short
+  int idle_ms = 200;     // before each of their bursts
 };
 
 // One kernel's times, round by round; NaN: a dropped sample. Empty: it failed.

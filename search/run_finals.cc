@@ -41,9 +41,11 @@ class Finals {
     if (!library->empty()) entrants->push_back(*library);
     calls_.ended(FinalsStage::kLibrary);
     FinalsOutcome outcome{.library = *std::move(library)};
-    outcome.idle_ms = DecidingIdleMs(static_cast<int>(entrants->size()));
+    const int count = static_cast<int>(entrants->size());
+    outcome.rounds = DecidingRounds(count);
+    outcome.idle_ms = DecidingIdleMs(count * outcome.rounds);
     absl::StatusOr<std::vector<Entrant>> deciding =
-        HoldRounds(*entrants, rules_.deciding_rounds, outcome.idle_ms, field_.seed + 1,
+        HoldRounds(*entrants, outcome.rounds, outcome.idle_ms, field_.seed + 1,
                    FinalsStage::kDeciding, &outcome.raw);
     calls_.ended(FinalsStage::kDeciding);
     if (!deciding.ok()) return deciding.status();
@@ -69,12 +71,16 @@ class Finals {
     return static_cast<int>(std::max(0.0, std::min(1e6, absl::FDivDuration(time, each))));
   }
 
-  absl::Duration Least() const { return LeastTimeOfFinals(rules_, kSlack * burst_); }
+  absl::Duration Least() const {
+    return LeastTimeOfFinals(rules_, kSlack * burst_,
+                             LeastEntrants(field_.anchor, field_.default_schedule));
+  }
 
   // Beside anchor and default.
   int MostFinalists() const {
     const int entrants = Fit(Left(), rules_.deciding_rounds, absl::Milliseconds(rules_.idle_ms));
-    return std::clamp(entrants - 2, 1, rules_.finalists);
+    const int others = LeastEntrants(field_.anchor, field_.default_schedule) - 1;
+    return std::clamp(entrants - others, 1, rules_.finalists);
   }
 
   int MostQualifiers() const {
@@ -83,10 +89,16 @@ class Finals {
     return std::min(qualifiers, rules_.most_qualifiers);
   }
 
-  int DecidingIdleMs(int entrants) const {
+  int DecidingRounds(int entrants) const {
+    const int rounds = Fit(Left(), entrants, ShortIdle(rules_));
+    return std::clamp(rounds, std::min(rules_.least_rounds, rules_.deciding_rounds),
+                      rules_.deciding_rounds);
+  }
+
+  int DecidingIdleMs(int bursts) const {
     const absl::Duration left = Left();
     if (left == absl::InfiniteDuration()) return rules_.idle_ms;
-    const absl::Duration idle = left / (entrants * rules_.deciding_rounds) - kSlack * burst_;
+    const absl::Duration idle = left / bursts - kSlack * burst_;
     return static_cast<int>(absl::ToInt64Milliseconds(
         std::clamp(idle, ShortIdle(rules_), absl::Milliseconds(rules_.idle_ms))));
   }
@@ -112,7 +124,7 @@ class Finals {
   absl::StatusOr<std::string> ChooseLibrary() {
     if (field_.library_algorithms.empty()) return std::string();
     // The best of them then takes part in the deciding rounds.
-    const absl::Duration its_rounds = Least() / 3;
+    const absl::Duration its_rounds = LeastTimeOfFinals(rules_, kSlack * burst_, 1);
     if (Fit(Left() - Least() - its_rounds, rules_.qualifying_rounds, ShortIdle(rules_)) <
         static_cast<int>(field_.library_algorithms.size())) {
       calls_.warn("the library does not compete: the time limit leaves no time for it");
@@ -184,8 +196,13 @@ absl::Duration TimeOfFinals(const FinalsRules& rules, absl::Duration burst) {
              (absl::Milliseconds(rules.idle_ms) + burst);
 }
 
-absl::Duration LeastTimeOfFinals(const FinalsRules& rules, absl::Duration burst) {
-  return 3 * rules.deciding_rounds * (ShortIdle(rules) + burst);
+absl::Duration LeastTimeOfFinals(const FinalsRules& rules, absl::Duration burst, int entrants) {
+  const int rounds = std::min(rules.least_rounds, rules.deciding_rounds);
+  return entrants * rounds * (ShortIdle(rules) + burst);
+}
+
+int LeastEntrants(const std::string& anchor, const std::string& default_schedule) {
+  return anchor == default_schedule ? kMostLeastEntrants - 1 : kMostLeastEntrants;
 }
 
 absl::StatusOr<FinalsOutcome> HoldFinals(const FinalsField& field, const FinalsRules& rules,

@@ -32,9 +32,10 @@ struct FinalsField {
   std::vector<std::string> library_algorithms;  // empty: no library competes
   uint64_t seed = 0;                            // decides the order within rounds
   // When they are to be over: as much of the finals is held as fits before it though every burst
-  // takes kSlack times what the last ones took. One finalist's deciding rounds, with idles as short
-  // as it takes, are always held. Of the time beside them one half is for qualifying, in which
-  // screening chooses who takes part, and what is left then for more finalists and a library.
+  // takes kSlack times what the last ones took. The least number of deciding rounds of one
+  // finalist, with idles as short as it takes, is always held. Of the time beside them one half is
+  // for qualifying, in which screening chooses who takes part, and what is left then for a library,
+  // more rounds and more finalists.
   absl::Time by = absl::InfiniteFuture();
   // For `by`, what is expected of
   absl::Duration burst;    // one burst, beside its idle
@@ -44,7 +45,10 @@ struct FinalsField {
 // What whole finals take, and what is held of them however short the time, if a burst takes
 // `burst` beside its idle: building and checking it are a part of that.
 absl::Duration TimeOfFinals(const FinalsRules& rules, absl::Duration burst);
-absl::Duration LeastTimeOfFinals(const FinalsRules& rules, absl::Duration burst);
+absl::Duration LeastTimeOfFinals(const FinalsRules& rules, absl::Duration burst, int entrants);
+// The least number of entrants: one finalist, the anchor, and the default where it is another.
+inline constexpr int kMostLeastEntrants = 3;
+int LeastEntrants(const std::string& anchor, const std::string& default_schedule);
 
 // What the caller lends.
 struct FinalsCalls {
@@ -60,6 +64,7 @@ struct FinalsOutcome {
   std::vector<Entrant> deciding;  // of the deciding rounds
   std::string library;            // the algorithm that competed; empty: none did
   v1::FinalsResult raw;           // of the deciding rounds
+  int rounds = 0;                 // of them
   int idle_ms = 0;                // before each of their bursts
 };
 

@@ -1,12 +1,14 @@
 #include "search/shared_tuning.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "search/run_finals.h"
 #include "search/task_scheduler.h"
 
 namespace tilewright {
@@ -16,7 +18,7 @@ namespace {
 //
 // A time limit is held by keeping, at every moment, what the runs must still do (Need), each step
 // slower by kSlack than this tune's pace lets expect. What is left beside that is the room for
-// further turns. Where there is none, the run at work is ended at once, while its session is open.
+// further turns. Where there is none, the run at work is ended, while its session is open.
 class SharedRuns {
  public:
   SharedRuns(const TunerContext& context, absl::Span<const TuneTask> tasks,
@@ -80,13 +82,19 @@ class SharedRuns {
 
   // ---- The plan
 
+  absl::Duration Reserve(size_t i, absl::Duration burst) const {
+    const TuningRun* run = states_[i].run.get();
+    return FinalsReserve(run_options_, burst,
+                         run != nullptr ? run->least_entrants() : kMostLeastEntrants);
+  }
+
   // What a task must still do: a first batch, finals, and a session for them.
   absl::Duration Need(size_t i) const {
     const State& state = states_[i];
     if (state.ended) return absl::ZeroDuration();
     const bool measured = state.run != nullptr && state.run->best_seconds().has_value();
     const StepTimes step = measured ? state.run->steps() : longest_;
-    absl::Duration need = FinalsReserve(run_options_, step.burst);
+    absl::Duration need = Reserve(i, step.burst);
     if (!measured) need += kSlack * LeastFirstBatch(run_options_) * step.trial;
     if (at_work_ != i) need += kSlack * step.opening;
     return need;
@@ -178,15 +186,18 @@ class SharedRuns {
     at_work_ = i;
   }
 
-  // Up to `more` trials, in one of `parts` equal parts of the room that there is. Returns how many
-  // it brought. A run that fails ends its task.
-  int64_t Screen(size_t i, int64_t more, int64_t parts) {
+  // Up to `more` trials, in one of `parts` equal parts of the room that there is, at least till
+  // `surely`. Returns how many it brought. A run that fails ends its task.
+  int64_t Screen(size_t i, int64_t more, int64_t parts,
+                 const std::function<absl::Time()>& surely = absl::InfinitePast) {
     State& state = states_[i];
     const int64_t before = state.trials;
     const absl::Time began = context_.now();
     PutToWork(i);
     state.run->Expect(longest_);
-    const auto until = [&] { return began + (context_.now() - began + Room()) / parts; };
+    const auto until = [&] {
+      return std::max(surely(), began + (context_.now() - began + Room()) / parts);
+    };
     const absl::Status screened = state.run->Screen(state.trials + more, until);
     state.trials = state.run->trials();
     longest_.RaiseTo(state.run->steps());
@@ -263,7 +274,10 @@ class SharedRuns {
     const int64_t to_floor = std::max<int64_t>(0, floor_ - state.trials);
     const int64_t more = floor_ == trials_each_ ? to_floor : std::max(to_floor, TrialsLeft());
     if (more > 0) {
-      const int64_t brought = Screen(i, more, Unended());
+      // However much the others may come to need, an equal part of the time is its own.
+      const absl::Time end = context_.now() + (end_ - context_.now()) / Unended();
+      const int64_t brought =
+          Screen(i, more, Unended(), [&] { return end - Reserve(i, state.run->steps().burst); });
       state.share.floor += std::min(brought, to_floor);
       state.share.gain += brought - std::min(brought, to_floor);
     }

@@ -23,7 +23,11 @@ absl::Span<const Effort> AllEfforts() {
       {"claim",
        "as quick, with finals that a claim may rest on: ten rounds, long idles",
        48,
-       {.most_qualifiers = 4, .qualifying_idle_ms = 20, .finalists = 1, .deciding_rounds = 10}},
+       {.most_qualifiers = 4,
+        .qualifying_idle_ms = 20,
+        .finalists = 1,
+        .deciding_rounds = 10,
+        .least_rounds = 10}},
       {"standard", "what a release deserves", 256, {}},
       {"thorough", "when the last percent counts", 1500, {.deciding_rounds = 12}},
   };
@@ -46,14 +50,14 @@ int64_t TrialsOf(const TuneOptions& options) {
 
 FinalsRules FinalsRulesOf(const TuneOptions& options) {
   FinalsRules rules = (*FindEffort(options.effort))->finals;
-  if (options.rounds > 0) rules.deciding_rounds = options.rounds;
+  if (options.rounds > 0) rules.deciding_rounds = rules.least_rounds = options.rounds;
   return rules;
 }
 
-absl::Duration FinalsReserve(const TuneOptions& options, absl::Duration burst) {
+absl::Duration FinalsReserve(const TuneOptions& options, absl::Duration burst, int least_entrants) {
   if (!options.run_finals) return absl::ZeroDuration();
   const FinalsRules rules = FinalsRulesOf(options);
-  return std::max(LeastTimeOfFinals(rules, kSlack * burst),
+  return std::max(LeastTimeOfFinals(rules, kSlack * burst, least_entrants),
                   std::min(TimeOfFinals(rules, kSlack * burst), 0.4 * options.time_limit));
 }
 

@@ -35,7 +35,9 @@ class Tuner : public TuningRun {
   // Screening and finals in one go, under the options' limits.
   absl::StatusOr<TuneReport> RunToTheEnd() {
     const absl::Time end = clock_.started() + options_.time_limit;
-    const auto until = [&] { return end - FinalsReserve(options_, steps().burst); };
+    const auto until = [&] {
+      return end - FinalsReserve(options_, steps().burst, least_entrants());
+    };
     return Finish(Screen(trial_limit_, until), end);
   }
 
@@ -61,6 +63,10 @@ class Tuner : public TuningRun {
   absl::Duration elapsed() const override { return clock_.elapsed_before(); }
   StepTimes steps() const override { return pace_.steps().known() ? pace_.steps() : expected_; }
   void Expect(const StepTimes& steps) override { expected_ = steps; }
+  int least_entrants() const override {
+    return LeastEntrants(record_.workloads[0].anchor_schedule,
+                         space_->DefaultSchedule().ToString());
+  }
   void Suspend() override { session_open_ = false; }
 
  private:
@@ -417,7 +423,7 @@ class Tuner : public TuningRun {
                         .driver = device_.driver,
                         .toolchain = context_.toolchain,
                         .timer = device_.timer,
-                        .procedure = absl::StrCat("finals: ", rules_.deciding_rounds,
+                        .procedure = absl::StrCat("finals: ", outcome.rounds,
                                                   " paired rounds in random order, ",
                                                   outcome.idle_ms, " ms idle before each burst")},
         .created_unix_ns = absl::GetCurrentTimeNanos(),
@@ -427,7 +433,7 @@ class Tuner : public TuningRun {
       verdict.ratio_low = decision.comparison.interval->low;
       verdict.ratio_high = decision.comparison.interval->high;
     }
-    verdict.rounds = RoundsOf(deciding_, rules_.deciding_rounds);
+    verdict.rounds = RoundsOf(deciding_, outcome.rounds);
     for (const v1::FinalsResult::Entrant& entrant : outcome.raw.entrants()) {
       if (entrant.schedule() != decision.winner) continue;
       verdict.winner_ir_digest = entrant.facts().ir_digest();

@@ -195,6 +195,7 @@ class TuningRun {
   virtual bool exhausted() const = 0;                      // nothing is left to propose
   virtual absl::Duration elapsed() const = 0;              // in its own parts
   virtual StepTimes steps() const = 0;                     // what it takes for its next ones
+  virtual int least_entrants() const = 0;                  // of its finals
 };
 
 // Screening trials of a workload with such options. Precondition: they name an effort.
@@ -202,9 +203,9 @@ int64_t TrialsOf(const TuneOptions& options);
 // How a run with such options decides. Precondition: they name an effort.
 FinalsRules FinalsRulesOf(const TuneOptions& options);
 // What of the time limit is kept for the finals if a burst takes `burst` beside its idle: enough
-// for whole ones, but at most 0.4 of it where that is enough for the least. Zero: none are held.
-// Precondition: the options name an effort.
-absl::Duration FinalsReserve(const TuneOptions& options, absl::Duration burst);
+// for whole ones, but at most 0.4 of it where that is enough for the least, which have
+// `least_entrants`. Zero: none are held. Precondition: the options name an effort.
+absl::Duration FinalsReserve(const TuneOptions& options, absl::Duration burst, int least_entrants);
 // A quarter of a batch: what a run with a time limit proposes first, however short that is.
 int LeastFirstBatch(const TuneOptions& options);
 

@@ -102,15 +102,15 @@ TEST_F(RunFinalsTest, WithoutTimeToQualifyScreeningDecidesWhoEnters) {
 }
 
 TEST_F(RunFinalsTest, AsManyQualifyAndEnterAsSurelyFit) {
-  // The least, 3 entrants * 6 rounds * (20 + 3 * 100 ms), is 5.76 s; each that qualifies takes at
-  // most 2 * (200 + 300 ms).
+  // The least, 2 entrants * 6 rounds * (20 + 3 * 100 ms), is 3.84 s; each that qualifies takes at
+  // most 2 * (200 + 300 ms), of half of the rest.
   FinalsField field = Field();
   field.burst = burst_;
-  field.by = now_ + absl::Seconds(5.76 + 2 * 4);
+  field.by = now_ + absl::Seconds(3.84 + 2 * 4);
   ASSERT_TRUE(Hold(field).ok());
   EXPECT_EQ(entered_[FinalsStage::kQualifying].size(), 4);
-  // That took 2.4 s; each that decides takes at most 6 * 0.5 s in the 11.36 s left.
-  EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "d{}"));
+  // That took 2.4 s; each that decides takes at most 6 * 0.5 s of the 9.44 s left.
+  EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "x2{}", "d{}"));
   EXPECT_LE(now_, field.by);
 }
 
@@ -125,6 +125,19 @@ TEST_F(RunFinalsTest, EndInTimeThoughEveryBurstTakesThreeTimesAsLong) {
     ASSERT_TRUE(Hold(field).ok());
     EXPECT_LE(now_, field.by) << seconds;
   }
+}
+
+TEST_F(RunFinalsTest, HoldFewerRoundsRatherThanTooMany) {
+  rules_.deciding_rounds = 9;
+  FinalsField field = Field();
+  field.burst = burst_;
+  // 2 entrants * 7 rounds * 320 ms, and a little.
+  field.by = now_ + absl::Seconds(4.6);
+  const absl::StatusOr<FinalsOutcome> outcome = Hold(field);
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->rounds, 7);
+  field.by = now_;
+  EXPECT_EQ(Hold(field)->rounds, rules_.least_rounds);
 }
 
 TEST_F(RunFinalsTest, KeepTimeForASessionThatIsToBeOpened) {
