@@ -26,10 +26,11 @@
 //
 // By that law, saved / 3 is what the last doubling says of the excess; earlier trials fall steeply
 // whatever follows. The second term is a guess (after 32 trials a half) that counts three times as
-// much: whether one doubling found anything is mostly luck. With less of the guess, or with 1/n,
-// the scheduler clung to few tasks and at equal weights lost more to equal shares on recorded
-// spaces (bench/task_sharing.cc). No task is expected to save more than the physical limit leaves.
-// One without a success has no time to be improved: it gets the floor and the patrols.
+// much: whether one doubling found anything is mostly luck. With less of the guess, with 1/n, or
+// from more doublings the scheduler clung to few tasks and saved less, or lost, on recorded spaces
+// (bench/task_sharing.cc; bench/results/2026-11-30_search.md has the figures). No task is expected
+// to save more than the physical limit leaves. One without a success has no time to be improved: it
+// gets the floor and the patrols.
 //
 // A slice is a quarter of what its task has had, at least `slice`: each change of task costs a
 // session on the device, and by this rule their number grows with the logarithm of the trials.
