@@ -1,6 +1,7 @@
 // tilewright: flags to options to a library call to print.
 #include <fcntl.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -35,6 +36,8 @@ int CloseOutput(int code) {
 
 int main(int argc, char** argv) {
   OpenStandardFiles();
+  // A limit of the size of files is then an error of a write, as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app("Tilewright writes tuned kernels.", "tilewright");
   app.require_subcommand(1);
   app.set_version_flag("--version", "tilewright " TILEWRIGHT_VERSION " (" +

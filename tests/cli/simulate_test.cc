@@ -138,6 +138,13 @@ TEST_F(SimulateCommand, PrintsJsonOfAFileWhoseNameIsNoUtf8) {
   EXPECT_THAT(read.output, StartsWith("{\"space\":\"a\xef\xbf\xbd.json\""));
 }
 
+TEST_F(SimulateCommand, TakesALimitOfFilesSizesForAFullDisk) {
+  const Outcome full =
+      Run(absl::StrCat("simulate", kSpace, "--seeds 2 --trials 200 --log a.jsonl"), "ulimit -f 1;");
+  EXPECT_EQ(full.code, 1);
+  EXPECT_EQ(full.output, "tilewright: a.jsonl: cannot be written\n");
+}
+
 TEST_F(SimulateCommand, TakesNoMoreThreadsThanThereAreCores) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's own memory is beyond any limit";
