@@ -38,8 +38,14 @@ StepTimes RunPace::steps() const {
   StepTimes steps = before_;
   if (!trials_.empty()) steps.opening = opening_;
   if (trials_.size() > 1) {
-    const int64_t gaps = static_cast<int64_t>(trials_.size()) - 1;
-    steps.trial = (trials_.back().committed - trials_.front().committed) / gaps;
+    // Results may be heard of in groups: what counts is how many came after the first one.
+    const absl::Time first = trials_.front().committed;
+    const int64_t later = std::count_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+      return trial.committed > first;
+    });
+    // All at once: the opening is in their time too.
+    steps.trial = later > 0 ? (trials_.back().committed - first) / later
+                            : (first - turn_began_) / static_cast<int64_t>(trials_.size());
     std::vector<int64_t> between;
     for (size_t i = 1; i < trials_.size(); ++i)
       between.push_back(trials_[i].measured_unix_ns - trials_[i - 1].measured_unix_ns);

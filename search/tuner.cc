@@ -257,7 +257,8 @@ class Tuner : public TuningRun {
     const int least = LeastFirstBatch(options_);
     const bool nothing_yet = results_->costs().empty();
     const StepTimes step = steps();
-    if (!step.known()) return nothing_yet && in_flight_ > 0 ? 0 : least;
+    const bool over = time <= absl::ZeroDuration();
+    if (!step.known()) return (nothing_yet ? in_flight_ > 0 : over) ? 0 : least;
     const absl::Duration opening = session_open_ ? absl::ZeroDuration() : step.opening;
     const absl::Duration before = std::max(opening, in_flight_ * step.trial);
     const double fit = absl::FDivDuration(time - kSlack * before, kSlack * step.trial);

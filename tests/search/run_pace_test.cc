@@ -41,6 +41,16 @@ TEST(RunPace, FollowsAMachineThatSlowsDown) {
   EXPECT_EQ(pace.steps().trial, absl::Seconds(4));
 }
 
+TEST(RunPace, CountsTrialsThatAreHeardOfTogether) {
+  RunPace pace;
+  pace.BeginTurn(At(0));
+  for (double measured : {4.1, 4.4, 4.7, 5.0}) Add(&pace, 6, measured);
+  EXPECT_EQ(pace.steps().trial, absl::Seconds(1.5));  // with a part of the opening
+  EXPECT_EQ(pace.steps().burst, absl::Seconds(0.3));
+  for (double measured : {8.1, 8.4, 8.7, 9.0}) Add(&pace, 10, measured);
+  EXPECT_EQ(pace.steps().trial, absl::Seconds(1));
+}
+
 TEST(RunPace, KeepsWhatItKnewUntilTheNextTurnHasMeasured) {
   RunPace pace;
   pace.BeginTurn(At(0));
