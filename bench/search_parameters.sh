@@ -23,5 +23,5 @@ vary annealing initial=1,8,16,32,48 chains=1,2,4 temperature=0.05,0.1,0.2,0.4 co
 vary genetic initial=16,24,32,48 population=4,6,8,12,16 tournament=2,3,4,6 mutation=0.1,0.2,0.3,0.5,0.8
 vary differential population=8,12,16,24,32 factor=0.3,0.5,0.8,1 crossover=0.3,0.5,0.7,0.9 greed=0,0.3,0.6,1
 vary ils initial=16,24,32,48 tries=12,24,40,80 kick=1,2,3 elite=2,4,8,12 tolerance=1,1.05,1.1,1.2
-SETTINGS=$((${SETTINGS:-60} / 6)) SEEDS=$((${SEEDS:-100} / 4)) vary evolutionary initial=6,8,12,16 random_share=0,0.03,0.05,0.1,0.15 \
-  model_share=0.2,0.4,0.6 replan=0.03,0.0625,0.125 elite=8,12,20
+SETTINGS=$((${SETTINGS:-60} / 6)) SEEDS=$((${SEEDS:-100} / 4)) vary evolutionary initial=6,8,12,16 random_share=0.03,0.08,0.15 \
+  model_share=0.1,0.2,0.4 replan=0.03,0.0625 elite=8,12,20 fresh=256,512,1024

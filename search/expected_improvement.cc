@@ -13,10 +13,10 @@ constexpr size_t kBestRows = 192, kNewestRows = 128;
 constexpr double kCutOff = 0.9;
 // A failure is as much slower than the cut-off, in terms of its distance from the best.
 constexpr double kFailureExcess = 0.25;
-// So many of a pool, the best by their mean, have their deviation computed: few enough that it costs
-// so much, each the square of the known rows, and never fewer than the least. With few rows the
-// means tell little and the deviations are cheap.
-constexpr size_t kConsideredCost = 5000000, kLeastConsidered = 128;
+// So many of a pool, the best by their mean, have their deviation computed: few enough that it
+// costs so much, each the square of the known rows, between these bounds. With few rows the means
+// tell little and the deviations are cheap.
+constexpr size_t kConsideredCost = 5000000, kLeastConsidered = 128, kMostConsidered = 512;
 // So many of those, the best by the acquisition, are considered jointly.
 constexpr size_t kJointly = 64;
 // The least improvement that counts: 1%.
@@ -119,7 +119,7 @@ std::vector<int> ExpectedImprovement::Choose(absl::Span<const absl::uint128> poo
   const size_t known = std::min(observations_.size(), kBestRows + kNewestRows);
   const std::vector<int> considered =
       BestFirst(process_.PredictMean(encoding_.Rows(pool)),
-                std::max(kLeastConsidered, kConsideredCost / (known * known)));
+                std::clamp(kConsideredCost / (known * known), kLeastConsidered, kMostConsidered));
   const double target = best_ - kLeastImprovement;
   const Posterior posterior = process_.Predict(rows(considered));
   std::vector<double> scores;

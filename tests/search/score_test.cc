@@ -158,7 +158,7 @@ TEST(ReadRuns, NamesTheLineThatIsNoRun) {
   const std::string good = R"({"strategy":"s","seed":1,"evals":[[null,"x"]]})";
   EXPECT_THAT(message(good + "\n\n{\"strategy\":\"s\"}\n"),
               HasSubstr("runs.jsonl:3: not an object"));
-  EXPECT_THAT(message(good + "\n" + good + "x\n"), HasSubstr("runs.jsonl:2: not an object"));
+  EXPECT_THAT(message(good + "\n" + good + "x\n"), HasSubstr("runs.jsonl:2: not JSON"));
   EXPECT_THAT(message(R"({"strategy":"s","seed":1,"evals":[[null,"x"],[1,2]]})"),
               HasSubstr("runs.jsonl:1: evaluation 2 is not"));
   EXPECT_THAT(message("\n"), HasSubstr("has no runs"));

@@ -142,12 +142,12 @@ TEST(Simulate, AGuidedRunOpensWithEveryVariantThoughARecordedSpaceHasNoBound) {
   options.make_surrogate = [](const RecordedSpace& recorded, uint64_t seed) {
     return NewDecisionSurrogate(&recorded, seed, "xgboost");
   };
-  const auto runs = Simulate(**space, *ParseStrategy("evolutionary"), options);
+  const auto runs = Simulate(**space, *ParseStrategy("evolutionary{initial=8}"), options);
   ASSERT_TRUE(runs.ok()) << runs.status();
   int few = 0;
   for (const SimulatedEvaluation& evaluation : runs->front().evaluations)
     few += (*space)->At(evaluation.index).variant == "few";
-  EXPECT_EQ(few, 4);
+  EXPECT_EQ(few, 4);  // log2(101) of log2(301) + log2(101) parts of 8 are 3.6
 }
 
 TEST(Simulate, EachSeedHasASurrogateOfItsOwnAndItsFailureIsTheRuns) {

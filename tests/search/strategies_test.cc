@@ -158,7 +158,7 @@ TEST(ParseStrategy, TakesParametersAndKeepsTheDefaultsOfTheOthers) {
   EXPECT_EQ(choice->row->name, "evolutionary");
   EXPECT_EQ(choice->parameters.at("elite"), 3);
   EXPECT_EQ(choice->parameters.at("random_share"), 0.5);
-  EXPECT_EQ(choice->parameters.at("initial"), 8);
+  EXPECT_EQ(choice->parameters.at("initial"), 6);
 }
 
 TEST(ParseStrategy, NamesWhatExistsWhenTheStrategyIsUnknown) {
