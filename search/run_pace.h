@@ -21,7 +21,7 @@
 namespace tilewright {
 
 // How much longer than expected a step may take without a time limit being missed.
-inline constexpr int kSlack = 3;
+inline constexpr int kSlack = 2;
 
 // What steps are expected to take. Zero: nothing is known of it.
 struct StepTimes {

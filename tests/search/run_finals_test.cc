@@ -90,31 +90,32 @@ TEST_F(RunFinalsTest, WithoutTimeToQualifyScreeningDecidesWhoEnters) {
   FinalsField field = Field();
   field.library_algorithms = {"contraction.library{name=cublaslt algo=0}"};
   field.burst = burst_;
-  field.by = now_ + absl::Seconds(4.2);
+  field.by = now_ + absl::Seconds(3);
   const absl::StatusOr<FinalsOutcome> outcome = Hold(field);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_THAT(entered_[FinalsStage::kQualifying], IsEmpty());
   EXPECT_THAT(entered_[FinalsStage::kLibrary], IsEmpty());
   EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "d{}"));
-  // 4.2 s / (2 entrants * 6 rounds) = 350 ms, of which three times 100 ms are kept for the burst.
+  // 3 s / (2 entrants * 6 rounds) = 250 ms, of which twice 100 ms are kept for the burst.
   EXPECT_EQ(outcome->idle_ms, 50);
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("leaves no time for it")));
 }
 
 TEST_F(RunFinalsTest, AsManyQualifyAndEnterAsSurelyFit) {
-  // The least, 2 entrants * 6 rounds * (20 + 3 * 100 ms), is 3.84 s; each that qualifies takes at
-  // most 2 * (200 + 300 ms), of half of the rest.
+  // The least, 2 entrants * 6 rounds * (20 + 2 * 100 ms), is 2.64 s; each that qualifies takes at
+  // most 2 * (200 + 200 ms), of half of the rest.
   FinalsField field = Field();
   field.burst = burst_;
-  field.by = now_ + absl::Seconds(3.84 + 2 * 4);
+  field.by = now_ + absl::Seconds(2.64 + 2 * 3.3);
   ASSERT_TRUE(Hold(field).ok());
   EXPECT_EQ(entered_[FinalsStage::kQualifying].size(), 4);
-  // That took 2.4 s; each that decides takes at most 6 * 0.5 s of the 9.44 s left.
-  EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "x2{}", "d{}"));
+  // That took 2.4 s; each that decides takes at most 6 * 0.4 s of the 6.84 s left: two beside
+  // the default would be 7.2 s.
+  EXPECT_THAT(entered_[FinalsStage::kDeciding], UnorderedElementsAre("x1{}", "d{}"));
   EXPECT_LE(now_, field.by);
 }
 
-TEST_F(RunFinalsTest, EndInTimeThoughEveryBurstTakesThreeTimesAsLong) {
+TEST_F(RunFinalsTest, EndInTimeThoughEveryBurstTakesTwiceAsLong) {
   for (double seconds : {6.0, 8.0, 12.0, 20.0, 40.0}) {
     FinalsField field = Field();
     field.library_algorithms = {"contraction.library{name=cublaslt algo=0}"};
@@ -131,8 +132,8 @@ TEST_F(RunFinalsTest, HoldFewerRoundsRatherThanTooMany) {
   rules_.deciding_rounds = 9;
   FinalsField field = Field();
   field.burst = burst_;
-  // 2 entrants * 7 rounds * 320 ms, and a little.
-  field.by = now_ + absl::Seconds(4.6);
+  // 2 entrants * 7 rounds * 220 ms, and a little.
+  field.by = now_ + absl::Seconds(3.2);
   const absl::StatusOr<FinalsOutcome> outcome = Hold(field);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_EQ(outcome->rounds, 7);

@@ -220,7 +220,7 @@ TEST_F(SharedTuningTest, EndsInTimeWithoutAWorker) {
   EXPECT_THAT(order_, UnorderedElementsAre(0, 1, 2));
 }
 
-// Steps as on a CPU: three times as long from `slow_after` on.
+// Steps as on a CPU: kSlack times as long from `slow_after` on.
 std::function<StepTimes()> Steps(const FakeTuningClient* client, absl::Time slow_after) {
   return [=] {
     const int slower = client->now >= slow_after ? kSlack : 1;
@@ -229,7 +229,7 @@ std::function<StepTimes()> Steps(const FakeTuningClient* client, absl::Time slow
   };
 }
 
-TEST_F(SharedTuningTest, HoldsTheTimeLimitThoughEveryStepSlowsDownThreefold) {
+TEST_F(SharedTuningTest, HoldsTheTimeLimitThoughEveryStepSlowsDown) {
   options_.each.run_finals = true;
   options_.each.strategy = "random";
   options_.each.trials = 100000;
@@ -261,6 +261,26 @@ TEST_F(SharedTuningTest, UsesTheTimeLimitWhereNothingSlowsDown) {
   const std::vector<absl::StatusOr<TuneReport>> reports = Tune(client.get());
   EXPECT_GT(Trials(reports), 250);  // of 666 without finals and sessions
   EXPECT_LE(client->now - began, options_.each.time_limit);
+}
+
+TEST_F(SharedTuningTest, HoldsWholeFinalsWhereTrialsLeaveTheTimeForThem) {
+  options_.each.run_finals = true;
+  options_.each.trials = options_.floor = 32;
+  std::vector<std::string> unlimited;
+  for (const absl::Duration limit : {absl::InfiniteDuration(), absl::Seconds(90)}) {
+    options_.each.time_limit = limit;
+    std::unique_ptr<FakeTuningClient> client = Client();
+    client->steps = Steps(client.get(), absl::InfiniteFuture());
+    for (const auto& report : Tune(client.get())) ASSERT_TRUE(report.ok()) << report.status();
+    std::vector<std::string> finals;
+    for (const v1::Finals& request : client->finals) {
+      finals.push_back(absl::StrCat(request.schedules_size(), " schedules, ", request.rounds(),
+                                    " rounds, idle ", request.idle_ms(), " ms"));
+    }
+    if (unlimited.empty()) unlimited = finals;
+    EXPECT_EQ(finals, unlimited);
+    ForgetLog(std::move(client));
+  }
 }
 
 TEST_F(SharedTuningTest, EndsEachRunInItsFirstSessionWhereTheTimeIsShort) {
