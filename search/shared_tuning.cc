@@ -109,8 +109,8 @@ class SharedRuns {
   // What no run must have.
   absl::Duration Room() const { return end_ - context_.now() - NeedOfAll(); }
 
-  // Its finals get what is kept for them, or their part where the time is short, and an equal part of
-  // the room; the last run's get all that is left.
+  // Its finals get what is kept for them, or their part where the time is short, and an equal part
+  // of the room; the last run's get all that is left.
   absl::Time EndOfFinals(size_t i) const {
     if (Unended() == 1 || end_ == absl::InfiniteFuture()) return end_;
     const absl::Time now = context_.now();
