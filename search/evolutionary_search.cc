@@ -184,7 +184,7 @@ class EvolutionarySearch : public Strategy {
     planned_at_ = observed_;
     const double share =
         since_improvement_ >= patience_ ? std::max(0.5, random_share_) : random_share_;
-    const std::vector<absl::uint128> fresh = FreshDraws();
+    const std::deque<absl::uint128>& fresh = FreshDraws();
     const std::vector<Offspring> pool = MakePool(fresh);
     // What is proposed and not measured, in a fixed order.
     improvement_->Learn(std::vector<absl::uint128>(pending_.begin(), pending_.end()));
@@ -226,15 +226,19 @@ class EvolutionarySearch : public Strategy {
     return indices;
   }
 
-  // Not proposed yet, each once, in the order of their drawing.
-  std::vector<absl::uint128> FreshDraws() {
-    std::vector<absl::uint128> fresh;
-    absl::flat_hash_set<absl::uint128> seen;
-    for (int i = 0; i < std::max(fresh_, FreshInPool()); ++i) {
+  // Uniform draws, not proposed yet, each once, the latest first. A part of them is drawn anew for
+  // each plan: to look at a schedule for the first time costs more than to predict its cost.
+  const std::deque<absl::uint128>& FreshDraws() {
+    std::erase_if(fresh_draws_, [&](absl::uint128 i) { return proposals_.Contains(i); });
+    const int most = std::max(fresh_, FreshInPool());
+    absl::flat_hash_set<absl::uint128> seen(fresh_draws_.begin(), fresh_draws_.end());
+    const int missing = most - static_cast<int>(fresh_draws_.size());
+    for (int i = 0; i < std::max(missing, most / kFreshPlans); ++i) {
       const std::optional<absl::uint128> draw = proposals_.Sample(random_, 0, space_.Count());
-      if (draw && seen.insert(*draw).second) fresh.push_back(*draw);
+      if (draw && seen.insert(*draw).second) fresh_draws_.push_front(*draw);
     }
-    return fresh;
+    while (static_cast<int>(fresh_draws_.size()) > most) fresh_draws_.pop_back();
+    return fresh_draws_;
   }
   int FreshInPool() const { return pool_size_ / 6; }
 
@@ -271,7 +275,7 @@ class EvolutionarySearch : public Strategy {
     return chosen;
   }
 
-  std::vector<Offspring> MakePool(absl::Span<const absl::uint128> fresh) {
+  std::vector<Offspring> MakePool(const std::deque<absl::uint128>& fresh) {
     std::vector<Offspring> pool;
     absl::flat_hash_set<absl::uint128> seen;
     const int elites = std::min<int>(elite_, measured_.size());
@@ -310,8 +314,7 @@ class EvolutionarySearch : public Strategy {
         add(*child, a);
       }
     }
-    for (absl::uint128 draw : fresh.first(std::min<size_t>(FreshInPool(), fresh.size())))
-      add(draw, elites);
+    for (int i = 0; i < std::min<int>(FreshInPool(), fresh.size()); ++i) add(fresh[i], elites);
     return pool;
   }
 
@@ -349,6 +352,8 @@ class EvolutionarySearch : public Strategy {
   }
 
   static constexpr int kGuidedDraws = 16;
+  // A fresh draw is looked at in so many plans.
+  static constexpr int kFreshPlans = 4;
   // So many schedules from another device without an improvement say that it differs.
   static constexpr int kBarren = 8;
 
@@ -371,6 +376,7 @@ class EvolutionarySearch : public Strategy {
   std::optional<VariantTurns> turns_;                       // once the first phase has begun
   std::vector<std::pair<double, absl::uint128>> measured_;  // cost, index; best first
   std::deque<absl::uint128> plan_;
+  std::deque<absl::uint128> fresh_draws_;
   std::set<absl::uint128> pending_;  // proposed, not observed
   int observed_ = 0;
   int planned_at_ = 0;  // observed_ when plan_ was made
