@@ -33,8 +33,7 @@ class Space {
   // those that appear take their first legal value. Sorted by index, without duplicates, without
   // `index` itself.
   virtual std::vector<absl::uint128> Neighbours(absl::uint128 index) const = 0;
-  // The names of the variants in the union (a recorded space has one), and the half-open index
-  // range of each.
+  // The names of the variants in the union, and the half-open index range of each.
   struct Part {
     std::string variant;
     absl::uint128 begin;

@@ -190,9 +190,7 @@ class EvolutionarySearch : public Strategy {
     improvement_->Learn(std::vector<absl::uint128>(pending_.begin(), pending_.end()));
     std::erase_if(transferred_, [&](absl::uint128 i) { return proposals_.Contains(i); });
     std::deque<absl::uint128> transferred = Explore(transferred_, length);
-    std::vector<absl::uint128> explorable = Indices(pool);
-    explorable.insert(explorable.end(), fresh.begin(), fresh.end());
-    std::deque<absl::uint128> explored = Explore(std::move(explorable), length);
+    std::deque<absl::uint128> explored = Explore(WithFresh(Indices(pool), fresh), length);
     std::deque<absl::uint128> ranked = Rank(pool, length);
     absl::flat_hash_set<absl::uint128> planned;
     const auto take = [&](std::deque<absl::uint128>& from) {
@@ -242,10 +240,18 @@ class EvolutionarySearch : public Strategy {
   }
   int FreshInPool() const { return pool_size_ / 6; }
 
+  // Each once: some of the fresh draws are in the pool.
+  static std::vector<absl::uint128> WithFresh(std::vector<absl::uint128> pool,
+                                              const std::deque<absl::uint128>& fresh) {
+    absl::flat_hash_set<absl::uint128> seen(pool.begin(), pool.end());
+    for (absl::uint128 index : fresh) {
+      if (seen.insert(index).second) pool.push_back(index);
+    }
+    return pool;
+  }
+
   // The best of `candidates` by expected improvement; as they come where nothing is expected yet.
-  std::deque<absl::uint128> Explore(std::vector<absl::uint128> candidates, int length) {
-    absl::flat_hash_set<absl::uint128> seen;
-    std::erase_if(candidates, [&](absl::uint128 i) { return !seen.insert(i).second; });
+  std::deque<absl::uint128> Explore(const std::vector<absl::uint128>& candidates, int length) {
     std::deque<absl::uint128> chosen;
     for (int i : improvement_->Choose(candidates, length)) chosen.push_back(candidates[i]);
     if (chosen.empty()) chosen.assign(candidates.begin(), candidates.end());

@@ -191,7 +191,7 @@ TEST_F(TunerTest, MeasuresABatchAndDecidesHoweverShortTheTimeLimit) {
   EXPECT_TRUE(report->verdict.has_value());
 }
 
-TEST_F(TunerTest, HoldsTheTimeLimitThoughEveryStepSlowsDownThreefold) {
+TEST_F(TunerTest, HoldsTheTimeLimitThoughEveryStepSlowsDown) {
   TuneOptions options = Options(100000);
   options.strategy = "random";
   for (int limit : {40, 100}) {
